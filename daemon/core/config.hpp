@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace apusched::core {
+
+/// A named set of lever settings bound to a class. A missing lever is left alone.
+struct Profile {
+  std::string name;
+  WorkClass work_class = WorkClass::interactive;
+  std::optional<Nice> nice;             ///< every thread of the process
+  std::optional<Nice> autogroup_nice;   ///< the session's autogroup, where autogroups act
+  std::optional<Weight> cpu_weight;     ///< the process's own systemd unit
+  std::optional<Weight> io_weight;      ///< the same unit
+  std::optional<PerformanceLevel> performance_level;  ///< the APU the process has queues on
+  bool include_children = false;        ///< descendants too (wrapper scripts, worker processes)
+
+  bool operator==(const Profile&) const = default;
+};
+
+/// Bounds on what clients can make the daemon do.
+struct Limits {
+  std::uint32_t max_processes = 256;             ///< registrations, 1..4096
+  std::uint32_t max_members = 1024;              ///< processes incl. children of all registrations
+  std::uint32_t max_threads_per_process = 4096;  ///< threads looked at in one process
+  std::uint32_t max_threads_per_scan = 16384;    ///< work in one scan over all registrations
+  Nice nice_floor = Nice::of<-15>();             ///< no profile may ask for a lower nice
+  std::chrono::milliseconds scan_interval{500};  ///< how often new threads and children are sought
+
+  bool operator==(const Limits&) const = default;
+};
+
+/// How dispatch latency is sampled while registered GPU processes exist.
+struct ProbeSettings {
+  bool enabled = true;
+  bool kernel_dispatch = true;  ///< sample no-op kernel dispatches besides barrier round trips
+  std::uint32_t rate_hz = 20;   ///< 1..200, each source, while registered processes work
+  std::uint32_t window_samples = 1200;            ///< samples kept per source, 20..100000
+  std::chrono::milliseconds sample_deadline{250};  ///< a sample that takes longer counts as lost
+  std::chrono::milliseconds idle_burst_interval{2000};      ///< first gap once processes idle
+  std::chrono::milliseconds idle_burst_interval_max{30000};  ///< the gap doubles up to this
+  std::uint32_t burst_samples = 5;                           ///< samples in one idle burst
+
+  bool operator==(const ProbeSettings&) const = default;
+};
+
+struct GpuSettings {
+  bool enabled = true;                    ///< false: never touch a GPU, never start a helper
+  std::string helper_user = "apusched-gpu";  ///< unprivileged user the helper runs as
+  std::chrono::milliseconds write_deadline{3000};   ///< for the level writer
+  std::chrono::milliseconds helper_deadline{5000};  ///< silence after which the helper is killed
+  std::chrono::milliseconds telemetry_interval{1000};
+
+  bool operator==(const GpuSettings&) const = default;
+};
+
+struct AccessSettings {
+  std::string group = "apusched";  ///< members may write, like root
+  bool operator==(const AccessSettings&) const = default;
+};
+
+struct Config {
+  std::map<std::string, Profile> profiles;
+  Limits limits;
+  ProbeSettings probe;
+  GpuSettings gpu;
+  AccessSettings access;
+
+  bool operator==(const Config&) const = default;
+};
+
+/// What runs without any file: the two profiles `llm-interactive` and `background`.
+[[nodiscard]] Config default_config();
+
+}  // namespace apusched::core

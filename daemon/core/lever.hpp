@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/result.hpp"
+#include "core/types.hpp"
+
+namespace apusched::core {
+
+enum class LeverKind { nice, autogroup, cpu_weight, io_weight, performance_level };
+[[nodiscard]] std::string_view to_string(LeverKind kind);
+[[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
+
+using LeverValue = std::variant<Nice, Weight, PerformanceLevel>;
+/// Text form used in the ledger and on D-Bus; "unset" for a weight that is not set.
+[[nodiscard]] std::string to_string(const LeverValue& value);
+[[nodiscard]] std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view text);
+/// True where `a` favours its holder more than `b`: lower nice, higher weight, higher clocks.
+[[nodiscard]] bool favours_more(const LeverValue& a, const LeverValue& b);
+
+enum class Outcome {
+  pending,      ///< asked for, answer still to come (weights, GPU level)
+  applied,      ///< written and read back
+  gone,         ///< the target disappeared; nothing to do
+  denied,       ///< the kernel or systemd refused
+  unsupported,  ///< cannot act here; detail says why
+  contended,    ///< somebody else changed it since; theirs until released
+  failed,
+  dry_run,      ///< would have been written
+};
+[[nodiscard]] std::string_view to_string(Outcome outcome);
+[[nodiscard]] Outcome outcome_of(const Error& error);
+
+/// One lever of one registration, as `status` shows it.
+struct LeverStatus {
+  LeverKind kind = LeverKind::nice;
+  Outcome outcome = Outcome::pending;
+  std::string target;   ///< "12 threads", "/autogroup-88", "llama.service", "0000:04:00.0"
+  std::string value;    ///< what was asked for
+  std::string detail;   ///< against whom it acts, or why it cannot
+
+  bool operator==(const LeverStatus&) const = default;
+};
+
+}  // namespace apusched::core

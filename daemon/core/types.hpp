@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/bounded.hpp"
+
+namespace apusched::core {
+
+using Pid = Bounded<struct PidTag, std::int32_t, 1, std::numeric_limits<std::int32_t>::max()>;
+using Tid = Bounded<struct TidTag, std::int32_t, 1, std::numeric_limits<std::int32_t>::max()>;
+using Nice = Bounded<struct NiceTag, std::int32_t, -20, 19>;
+
+/// Start of a process or thread in clock ticks since boot (field 22 of /proc/PID/stat). A PID
+/// alone is never trusted later: the kernel hands it out again.
+struct StartTime {
+  std::uint64_t ticks = 0;
+  auto operator<=>(const StartTime&) const = default;
+};
+struct ProcessKey {
+  Pid pid;
+  StartTime start;
+  auto operator<=>(const ProcessKey&) const = default;
+};
+struct ThreadKey {
+  Tid tid;
+  StartTime start;
+  auto operator<=>(const ThreadKey&) const = default;
+};
+
+/// A cgroup weight as systemd takes it: 1..10000, or unset (systemd's "[not set]", the kernel
+/// then uses 100).
+class Weight {
+ public:
+  static constexpr std::uint32_t kMin = 1;
+  static constexpr std::uint32_t kMax = 10000;
+  static constexpr std::uint32_t kKernelDefault = 100;
+
+  constexpr Weight() = default;  ///< unset
+  [[nodiscard]] static constexpr std::optional<Weight> make(std::int64_t value) {
+    if (value < kMin || value > kMax) return std::nullopt;
+    return Weight(static_cast<std::uint32_t>(value));
+  }
+  [[nodiscard]] constexpr bool is_set() const { return value_ != 0; }
+  /// The weight in force: an unset weight acts as the kernel's default.
+  [[nodiscard]] constexpr std::uint32_t effective() const {
+    return is_set() ? value_ : kKernelDefault;
+  }
+  constexpr bool operator==(const Weight&) const = default;
+
+ private:
+  explicit constexpr Weight(std::uint32_t value) : value_(value) {}
+  std::uint32_t value_ = 0;
+};
+
+/// amdgpu's power_dpm_force_performance_level (linux drivers/gpu/drm/amd/pm/amdgpu_pm.c).
+enum class PerformanceLevel {
+  automatic,
+  low,
+  high,
+  manual,
+  profile_standard,
+  profile_min_sclk,
+  profile_min_mclk,
+  profile_peak,
+  perf_determinism,
+};
+/// The kernel's spelling, e.g. "auto".
+[[nodiscard]] std::string_view to_string(PerformanceLevel level);
+/// Exactly one known level, one trailing newline allowed; anything else is no value.
+[[nodiscard]] std::optional<PerformanceLevel> parse_performance_level(std::string_view text);
+/// `manual`, `profile_*` and `perf_determinism` are only ever set by a person or a tool of theirs.
+[[nodiscard]] bool is_someones_choice(PerformanceLevel level);
+
+/// "dddd:bb:dd.f", lower case. GPUs are named by it, never by card index (that one is unstable).
+class PciAddress {
+ public:
+  [[nodiscard]] static std::optional<PciAddress> parse(std::string_view text);
+  [[nodiscard]] const std::string& text() const { return text_; }
+  auto operator<=>(const PciAddress&) const = default;
+
+ private:
+  explicit PciAddress(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
+
+enum class WorkClass { background, batch, interactive, critical };
+[[nodiscard]] std::string_view to_string(WorkClass work_class);
+[[nodiscard]] std::optional<WorkClass> parse_work_class(std::string_view text);
+
+/// Where a latency sample comes from; the three are never mixed (a barrier does not see CU
+/// contention, a kernel dispatch does).
+enum class ProbeSource { queue, kernel };
+[[nodiscard]] std::string_view to_string(ProbeSource source);
+[[nodiscard]] std::optional<ProbeSource> parse_probe_source(std::string_view text);
+
+/// Identifies one registration for its whole life; never reused while the daemon runs.
+using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;
+
+}  // namespace apusched::core

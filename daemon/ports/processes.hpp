@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/placement.hpp"
+#include "core/result.hpp"
+#include "core/types.hpp"
+
+namespace apusched::ports {
+
+struct ProcessFacts {
+  core::ProcessKey key;
+  std::string executable;  ///< path, or "[comm]" where it cannot be read
+  std::uint32_t uid = 0;
+  bool kernel_thread = false;
+};
+
+struct ThreadFacts {
+  core::ThreadKey key;
+  core::Nice nice;
+};
+
+/// Keeps one process identified (a pidfd). Destroying it closes the descriptor.
+class ProcessHandle {
+ public:
+  virtual ~ProcessHandle() = default;
+  [[nodiscard]] virtual core::Pid pid() const = 0;
+  /// Readable (epoll) once the process has exited.
+  [[nodiscard]] virtual int exit_fd() const = 0;
+  [[nodiscard]] virtual bool alive() const = 0;
+};
+
+/// Read access to processes. Every function answers `gone` for a process that is not there.
+class ProcessSource {
+ public:
+  virtual ~ProcessSource() = default;
+  [[nodiscard]] virtual core::Result<std::unique_ptr<ProcessHandle>> open(core::Pid pid) = 0;
+  /// Takes a descriptor a client sent (does not take ownership: it is duplicated).
+  [[nodiscard]] virtual core::Result<std::unique_ptr<ProcessHandle>> adopt(int pidfd) = 0;
+  [[nodiscard]] virtual core::Result<ProcessFacts> facts(core::Pid pid) = 0;
+  /// At most `limit` threads; more is `limit_reached`.
+  [[nodiscard]] virtual core::Result<std::vector<ThreadFacts>> threads(core::Pid pid,
+                                                                       std::uint32_t limit) = 0;
+  [[nodiscard]] virtual core::Result<std::vector<core::Pid>> children(core::Pid pid) = 0;
+  [[nodiscard]] virtual core::Result<core::Placement> placement(core::Pid pid) = 0;
+  /// Any live process of the autogroup (it outlives the process that was used to set it).
+  [[nodiscard]] virtual core::Result<core::Pid> member_of_autogroup(const std::string& group) = 0;
+  /// Sum of CPU time and context switches of all threads: progress, never gpu_busy_percent.
+  [[nodiscard]] virtual core::Result<std::uint64_t> activity(core::Pid pid) = 0;
+};
+
+}  // namespace apusched::ports

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(sdbus-c++ REQUIRED)
+pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
+find_package(hsa-runtime64 REQUIRED)
+find_package(rocm_smi QUIET)
+
+find_program(SDBUS_XML2CPP sdbus-c++-xml2cpp REQUIRED)
+if(APUSCHED_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()
