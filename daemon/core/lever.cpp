@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "core/lever.hpp"
+
+#include <array>
+
+namespace apusched::core {
+namespace {
+
+constexpr std::string_view kUnset = "unset";
+
+int clock_rank(PerformanceLevel level) {
+  switch (level) {
+    case PerformanceLevel::low:
+    case PerformanceLevel::profile_min_sclk:
+    case PerformanceLevel::profile_min_mclk: return 0;
+    case PerformanceLevel::automatic: return 1;
+    case PerformanceLevel::manual:
+    case PerformanceLevel::perf_determinism:
+    case PerformanceLevel::profile_standard: return 2;
+    case PerformanceLevel::profile_peak: return 3;
+    case PerformanceLevel::high: return 4;
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string_view to_string(LeverKind kind) {
+  switch (kind) {
+    case LeverKind::nice: return "nice";
+    case LeverKind::autogroup: return "autogroup";
+    case LeverKind::cpu_weight: return "cpu_weight";
+    case LeverKind::io_weight: return "io_weight";
+    case LeverKind::performance_level: return "performance_level";
+  }
+  return "?";
+}
+
+std::optional<LeverKind> parse_lever_kind(std::string_view text) {
+  constexpr std::array kKinds{LeverKind::nice, LeverKind::autogroup, LeverKind::cpu_weight,
+                              LeverKind::io_weight, LeverKind::performance_level};
+  for (const auto kind : kKinds)
+    if (to_string(kind) == text) return kind;
+  return std::nullopt;
+}
+
+std::string to_string(const LeverValue& value) {
+  if (const auto* nice = std::get_if<Nice>(&value)) return to_string(*nice);
+  if (const auto* weight = std::get_if<Weight>(&value))
+    return weight->is_set() ? std::to_string(weight->effective()) : std::string(kUnset);
+  return std::string(to_string(std::get<PerformanceLevel>(value)));
+}
+
+std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view text) {
+  switch (kind) {
+    case LeverKind::nice:
+    case LeverKind::autogroup: {
+      const auto nice = Nice::parse(text);
+      return nice ? std::optional<LeverValue>(*nice) : std::nullopt;
+    }
+    case LeverKind::cpu_weight:
+    case LeverKind::io_weight: {
+      if (text == kUnset) return Weight();
+      const auto number = parse_integer(text);
+      const auto weight = number ? Weight::make(*number) : std::nullopt;
+      return weight ? std::optional<LeverValue>(*weight) : std::nullopt;
+    }
+    case LeverKind::performance_level: {
+      const auto level = parse_performance_level(text);
+      return level ? std::optional<LeverValue>(*level) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+bool favours_more(const LeverValue& a, const LeverValue& b) {
+  if (const auto *x = std::get_if<Nice>(&a), *y = std::get_if<Nice>(&b); x && y) return *x < *y;
+  if (const auto *x = std::get_if<Weight>(&a), *y = std::get_if<Weight>(&b); x && y)
+    return x->effective() > y->effective();
+  if (const auto *x = std::get_if<PerformanceLevel>(&a), *y = std::get_if<PerformanceLevel>(&b);
+      x && y)
+    return clock_rank(*x) > clock_rank(*y);
+  return false;
+}
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::pending: return "pending";
+    case Outcome::applied: return "applied";
+    case Outcome::gone: return "gone";
+    case Outcome::denied: return "denied";
+    case Outcome::unsupported: return "unsupported";
+    case Outcome::contended: return "contended";
+    case Outcome::failed: return "failed";
+    case Outcome::dry_run: return "dry_run";
+  }
+  return "?";
+}
+
+Outcome outcome_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::gone:
+    case ErrorCode::not_found: return Outcome::gone;
+    case ErrorCode::denied: return Outcome::denied;
+    case ErrorCode::unsupported: return Outcome::unsupported;
+    case ErrorCode::contended: return Outcome::contended;
+    default: return Outcome::failed;
+  }
+}
+
+}  // namespace apusched::core

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "core/placement.hpp"
+
+namespace apusched::core {
+namespace {
+
+LeverReach nice_reach(const Placement& at) {
+  if (at.cpu_group != "/")
+    return {true, "acts against threads of the same cgroup (" + at.cpu_group + ") only"};
+  if (at.autogroup_enabled && at.autogroup)
+    return {true, "acts against threads of the same session (" + *at.autogroup + ") only"};
+  return {true, "acts against every thread in the root group"};
+}
+
+LeverReach autogroup_reach(const Placement& at) {
+  if (!at.autogroup_enabled)
+    return {false, "autogroups are off (kernel.sched_autogroup_enabled=0)"};
+  // /proc/PID/autogroup still reads fine then, but the scheduler does not look at it.
+  if (at.cpu_group != "/")
+    return {false, "the cpu cgroup " + at.cpu_group + " overrides the session's autogroup"};
+  if (!at.autogroup) return {false, "the process has no autogroup"};
+  return {true, "acts against other sessions"};
+}
+
+LeverReach weight_reach(LeverKind kind, const Placement& at) {
+  const std::string what = kind == LeverKind::cpu_weight ? "cpu" : "io";
+  if (kind == LeverKind::cpu_weight && at.sched_ext_active)
+    return {true, "a sched_ext scheduler is active: it may ignore the weight"};
+  if (kind == LeverKind::cpu_weight && at.cpu_group == "/")
+    return {false, "the process is in the root cpu group: a " + what +
+                       " weight needs a cgroup of its own (run it as a service or scope)"};
+  return {true, "acts against sibling units"};
+}
+
+}  // namespace
+
+LeverReach reach_of(LeverKind kind, const Placement& placement) {
+  switch (kind) {
+    case LeverKind::nice: return nice_reach(placement);
+    case LeverKind::autogroup: return autogroup_reach(placement);
+    case LeverKind::cpu_weight:
+    case LeverKind::io_weight: return weight_reach(kind, placement);
+    case LeverKind::performance_level: return {true, "acts on everything on the die"};
+  }
+  return {};
+}
+
+}  // namespace apusched::core

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "core/placement.hpp"
+
+#include <gtest/gtest.h>
+
+namespace apusched::core {
+namespace {
+
+Placement in_session() { return {"/", true, "/autogroup-7", false}; }
+Placement in_unit() { return {"/system.slice/llama.service", true, "/autogroup-7", false}; }
+
+TEST(Reach, an_autogroup_acts_for_a_process_in_the_root_cpu_group) {
+  EXPECT_TRUE(reach_of(LeverKind::autogroup, in_session()).acts);
+}
+
+TEST(Reach, a_cpu_cgroup_overrides_the_autogroup) {
+  const auto reach = reach_of(LeverKind::autogroup, in_unit());
+  EXPECT_FALSE(reach.acts);
+  EXPECT_NE(reach.explanation.find("llama.service"), std::string::npos);
+}
+
+TEST(Reach, autogroups_that_are_off_cannot_act) {
+  auto placement = in_session();
+  placement.autogroup_enabled = false;
+  EXPECT_FALSE(reach_of(LeverKind::autogroup, placement).acts);
+}
+
+TEST(Reach, a_weight_needs_a_cgroup_of_its_own) {
+  EXPECT_TRUE(reach_of(LeverKind::cpu_weight, in_unit()).acts);
+  EXPECT_FALSE(reach_of(LeverKind::cpu_weight, in_session()).acts);
+}
+
+TEST(Reach, nice_says_against_whom_it_acts) {
+  EXPECT_NE(reach_of(LeverKind::nice, in_session()).explanation.find("same session"),
+            std::string::npos);
+  EXPECT_NE(reach_of(LeverKind::nice, in_unit()).explanation.find("same cgroup"),
+            std::string::npos);
+}
+
+TEST(Reach, warns_that_a_bpf_scheduler_may_ignore_weights) {
+  auto placement = in_unit();
+  placement.sched_ext_active = true;
+  EXPECT_NE(reach_of(LeverKind::cpu_weight, placement).explanation.find("sched_ext"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace apusched::core
