@@ -15,12 +15,12 @@ namespace apusched::core {
 struct Profile {
   std::string name;
   WorkClass work_class = WorkClass::interactive;
-  std::optional<Nice> nice;             ///< every thread of the process
-  std::optional<Nice> autogroup_nice;   ///< the session's autogroup, where autogroups act
-  std::optional<Weight> cpu_weight;     ///< the process's own systemd unit
-  std::optional<Weight> io_weight;      ///< the same unit
+  std::optional<Nice> nice;            ///< every thread of the process
+  std::optional<Nice> autogroup_nice;  ///< the session's autogroup, where autogroups act
+  std::optional<Weight> cpu_weight;    ///< the process's own systemd unit
+  std::optional<Weight> io_weight;     ///< the same unit
   std::optional<PerformanceLevel> performance_level;  ///< the APU the process has queues on
-  bool include_children = false;        ///< descendants too (wrapper scripts, worker processes)
+  bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;
 };
@@ -42,9 +42,9 @@ struct ProbeSettings {
   bool enabled = true;
   bool kernel_dispatch = true;  ///< sample no-op kernel dispatches besides barrier round trips
   std::uint32_t rate_hz = 20;   ///< 1..200, each source, while registered processes work
-  std::uint32_t window_samples = 1200;            ///< samples kept per source, 20..100000
+  std::uint32_t window_samples = 1200;             ///< samples kept per source, 20..100000
   std::chrono::milliseconds sample_deadline{250};  ///< a sample that takes longer counts as lost
-  std::chrono::milliseconds idle_burst_interval{2000};      ///< first gap once processes idle
+  std::chrono::milliseconds idle_burst_interval{2000};       ///< first gap once processes idle
   std::chrono::milliseconds idle_burst_interval_max{30000};  ///< the gap doubles up to this
   std::uint32_t burst_samples = 5;                           ///< samples in one idle burst
 
@@ -52,7 +52,7 @@ struct ProbeSettings {
 };
 
 struct GpuSettings {
-  bool enabled = true;                    ///< false: never touch a GPU, never start a helper
+  bool enabled = true;                       ///< false: never touch a GPU, never start a helper
   std::string helper_user = "apusched-gpu";  ///< unprivileged user the helper runs as
   std::chrono::milliseconds write_deadline{3000};   ///< for the level writer
   std::chrono::milliseconds helper_deadline{5000};  ///< silence after which the helper is killed

@@ -5,15 +5,24 @@ namespace apusched::core {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::gone: return "gone";
-    case ErrorCode::denied: return "denied";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::contended: return "contended";
-    case ErrorCode::limit_reached: return "limit reached";
-    case ErrorCode::invalid_input: return "invalid input";
-    case ErrorCode::not_found: return "not found";
-    case ErrorCode::timed_out: return "timed out";
-    case ErrorCode::failed: return "failed";
+    case ErrorCode::gone:
+      return "gone";
+    case ErrorCode::denied:
+      return "denied";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::contended:
+      return "contended";
+    case ErrorCode::limit_reached:
+      return "limit reached";
+    case ErrorCode::invalid_input:
+      return "invalid input";
+    case ErrorCode::not_found:
+      return "not found";
+    case ErrorCode::timed_out:
+      return "timed out";
+    case ErrorCode::failed:
+      return "failed";
   }
   return "failed";
 }

@@ -6,7 +6,8 @@
 
 namespace apusched::core {
 
-LatencyWindow::LatencyWindow(std::size_t capacity) : capacity_(std::max<std::size_t>(capacity, 1)) {}
+LatencyWindow::LatencyWindow(std::size_t capacity)
+    : capacity_(std::max<std::size_t>(capacity, 1)) {}
 
 void LatencyWindow::add(std::chrono::nanoseconds latency) {
   if (samples_.size() == capacity_) samples_.pop_front();
@@ -14,7 +15,9 @@ void LatencyWindow::add(std::chrono::nanoseconds latency) {
   ++total_;
 }
 
-void LatencyWindow::clear() { samples_.clear(); }
+void LatencyWindow::clear() {
+  samples_.clear();
+}
 
 std::optional<LatencySummary> LatencyWindow::summary() const {
   if (total_ == 0 && lost_ == 0) return std::nullopt;

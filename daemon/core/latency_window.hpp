@@ -10,8 +10,8 @@
 namespace apusched::core {
 
 struct LatencySummary {
-  std::uint64_t total = 0;     ///< samples ever, including those that left the window
-  std::uint64_t lost = 0;      ///< samples that missed their deadline, ever
+  std::uint64_t total = 0;  ///< samples ever, including those that left the window
+  std::uint64_t lost = 0;   ///< samples that missed their deadline, ever
   std::size_t in_window = 0;
   std::chrono::nanoseconds p50{0};
   std::chrono::nanoseconds p95{0};

@@ -22,15 +22,16 @@ std::optional<ThreadKey> resource_thread(const ResourceKey& key) {
 LeverValue Ledger::strongest(const LedgerEntry& entry) {
   // Two wishes for the same resource: the one that favours its holder more wins, so that a
   // background process never holds back a critical one in the same unit or session.
-  return std::ranges::max_element(entry.holders, [](const Holding& a, const Holding& b) {
-           return favours_more(b.wish, a.wish);
-         })->wish;
+  return std::ranges::max_element(
+             entry.holders,
+             [](const Holding& a, const Holding& b) { return favours_more(b.wish, a.wish); })
+      ->wish;
 }
 
 LedgerStep Ledger::hold(const ResourceKey& key, const Holding& holding,
                         const LeverValue& original) {
-  auto& entry = entries_.try_emplace(key, LedgerEntry{original, {}, {}, false, {}, false})
-                    .first->second;
+  auto& entry =
+      entries_.try_emplace(key, LedgerEntry{original, {}, {}, false, {}, false}).first->second;
   const auto mine = std::ranges::find(entry.holders, holding.holder, &Holding::holder);
   if (mine == entry.holders.end())
     entry.holders.push_back(holding);
@@ -59,8 +60,7 @@ LedgerStep Ledger::release(const ResourceKey& key, RegistrationId holder) {
 }
 
 void Ledger::note_written(const ResourceKey& key, const LeverValue& value) {
-  if (const auto found = entries_.find(key); found != entries_.end())
-    found->second.written = value;
+  if (const auto found = entries_.find(key); found != entries_.end()) found->second.written = value;
 }
 
 void Ledger::note_contended(const ResourceKey& key) {
@@ -74,11 +74,12 @@ void Ledger::note_process(const ResourceKey& key, const ProcessKey& process) {
 }
 
 void Ledger::note_drop_in(const ResourceKey& key) {
-  if (const auto found = entries_.find(key); found != entries_.end())
-    found->second.drop_in = true;
+  if (const auto found = entries_.find(key); found != entries_.end()) found->second.drop_in = true;
 }
 
-void Ledger::forget(const ResourceKey& key) { entries_.erase(key); }
+void Ledger::forget(const ResourceKey& key) {
+  entries_.erase(key);
+}
 
 void Ledger::adopt(const ResourceKey& key, LedgerEntry entry) {
   entries_.insert_or_assign(key, std::move(entry));

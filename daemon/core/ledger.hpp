@@ -31,10 +31,10 @@ struct Holding {
 };
 
 struct LedgerEntry {
-  LeverValue original;               ///< in force before we touched it; never changed afterwards
-  std::optional<LeverValue> written; ///< what we last wrote; nothing until the first write
-  std::vector<Holding> holders;      ///< in order of arrival
-  bool contended = false;            ///< somebody else owns it until released
+  LeverValue original;                ///< in force before we touched it; never changed afterwards
+  std::optional<LeverValue> written;  ///< what we last wrote; nothing until the first write
+  std::vector<Holding> holders;       ///< in order of arrival
+  bool contended = false;             ///< somebody else owns it until released
   /// For nice: the process of the thread, so that threads born later can be found after a crash.
   std::optional<ProcessKey> process;
   /// For weights: a drop-in of ours is to be removed on release.

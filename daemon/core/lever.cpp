@@ -12,13 +12,18 @@ int clock_rank(PerformanceLevel level) {
   switch (level) {
     case PerformanceLevel::low:
     case PerformanceLevel::profile_min_sclk:
-    case PerformanceLevel::profile_min_mclk: return 0;
-    case PerformanceLevel::automatic: return 1;
+    case PerformanceLevel::profile_min_mclk:
+      return 0;
+    case PerformanceLevel::automatic:
+      return 1;
     case PerformanceLevel::manual:
     case PerformanceLevel::perf_determinism:
-    case PerformanceLevel::profile_standard: return 2;
-    case PerformanceLevel::profile_peak: return 3;
-    case PerformanceLevel::high: return 4;
+    case PerformanceLevel::profile_standard:
+      return 2;
+    case PerformanceLevel::profile_peak:
+      return 3;
+    case PerformanceLevel::high:
+      return 4;
   }
   return 1;
 }
@@ -27,11 +32,16 @@ int clock_rank(PerformanceLevel level) {
 
 std::string_view to_string(LeverKind kind) {
   switch (kind) {
-    case LeverKind::nice: return "nice";
-    case LeverKind::autogroup: return "autogroup";
-    case LeverKind::cpu_weight: return "cpu_weight";
-    case LeverKind::io_weight: return "io_weight";
-    case LeverKind::performance_level: return "performance_level";
+    case LeverKind::nice:
+      return "nice";
+    case LeverKind::autogroup:
+      return "autogroup";
+    case LeverKind::cpu_weight:
+      return "cpu_weight";
+    case LeverKind::io_weight:
+      return "io_weight";
+    case LeverKind::performance_level:
+      return "performance_level";
   }
   return "?";
 }
@@ -85,14 +95,22 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
 
 std::string_view to_string(Outcome outcome) {
   switch (outcome) {
-    case Outcome::pending: return "pending";
-    case Outcome::applied: return "applied";
-    case Outcome::gone: return "gone";
-    case Outcome::denied: return "denied";
-    case Outcome::unsupported: return "unsupported";
-    case Outcome::contended: return "contended";
-    case Outcome::failed: return "failed";
-    case Outcome::dry_run: return "dry_run";
+    case Outcome::pending:
+      return "pending";
+    case Outcome::applied:
+      return "applied";
+    case Outcome::gone:
+      return "gone";
+    case Outcome::denied:
+      return "denied";
+    case Outcome::unsupported:
+      return "unsupported";
+    case Outcome::contended:
+      return "contended";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::dry_run:
+      return "dry_run";
   }
   return "?";
 }
@@ -100,11 +118,16 @@ std::string_view to_string(Outcome outcome) {
 Outcome outcome_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::gone:
-    case ErrorCode::not_found: return Outcome::gone;
-    case ErrorCode::denied: return Outcome::denied;
-    case ErrorCode::unsupported: return Outcome::unsupported;
-    case ErrorCode::contended: return Outcome::contended;
-    default: return Outcome::failed;
+    case ErrorCode::not_found:
+      return Outcome::gone;
+    case ErrorCode::denied:
+      return Outcome::denied;
+    case ErrorCode::unsupported:
+      return Outcome::unsupported;
+    case ErrorCode::contended:
+      return Outcome::contended;
+    default:
+      return Outcome::failed;
   }
 }
 

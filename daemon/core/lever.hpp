@@ -31,7 +31,7 @@ enum class Outcome {
   unsupported,  ///< cannot act here; detail says why
   contended,    ///< somebody else changed it since; theirs until released
   failed,
-  dry_run,      ///< would have been written
+  dry_run,  ///< would have been written
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] Outcome outcome_of(const Error& error);
@@ -40,9 +40,9 @@ enum class Outcome {
 struct LeverStatus {
   LeverKind kind = LeverKind::nice;
   Outcome outcome = Outcome::pending;
-  std::string target;   ///< "12 threads", "/autogroup-88", "llama.service", "0000:04:00.0"
-  std::string value;    ///< what was asked for
-  std::string detail;   ///< against whom it acts, or why it cannot
+  std::string target;  ///< "12 threads", "/autogroup-88", "llama.service", "0000:04:00.0"
+  std::string value;   ///< what was asked for
+  std::string detail;  ///< against whom it acts, or why it cannot
 
   bool operator==(const LeverStatus&) const = default;
 };

@@ -36,11 +36,15 @@ LeverReach weight_reach(LeverKind kind, const Placement& at) {
 
 LeverReach reach_of(LeverKind kind, const Placement& placement) {
   switch (kind) {
-    case LeverKind::nice: return nice_reach(placement);
-    case LeverKind::autogroup: return autogroup_reach(placement);
+    case LeverKind::nice:
+      return nice_reach(placement);
+    case LeverKind::autogroup:
+      return autogroup_reach(placement);
     case LeverKind::cpu_weight:
-    case LeverKind::io_weight: return weight_reach(kind, placement);
-    case LeverKind::performance_level: return {true, "acts on everything on the die"};
+    case LeverKind::io_weight:
+      return weight_reach(kind, placement);
+    case LeverKind::performance_level:
+      return {true, "acts on everything on the die"};
   }
   return {};
 }

@@ -14,9 +14,9 @@ struct Placement {
   /// Path of the nearest ancestor that has its own cpu group; "/" is the root group, which the
   /// autogroup of the session subdivides.
   std::string cpu_group = "/";
-  bool autogroup_enabled = false;         ///< /proc/sys/kernel/sched_autogroup_enabled
-  std::optional<std::string> autogroup;   ///< "/autogroup-88"
-  bool sched_ext_active = false;          ///< a BPF scheduler may ignore weights
+  bool autogroup_enabled = false;        ///< /proc/sys/kernel/sched_autogroup_enabled
+  std::optional<std::string> autogroup;  ///< "/autogroup-88"
+  bool sched_ext_active = false;         ///< a BPF scheduler may ignore weights
 
   bool operator==(const Placement&) const = default;
 };

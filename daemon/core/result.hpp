@@ -13,7 +13,7 @@ enum class ErrorCode {
   gone,
   denied,
   unsupported,
-  contended,      ///< somebody else changed the value since we wrote it
+  contended,  ///< somebody else changed the value since we wrote it
   limit_reached,
   invalid_input,
   not_found,

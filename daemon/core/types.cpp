@@ -45,11 +45,15 @@ constexpr std::array<std::pair<ProbeSource, std::string_view>, 2> kSources{{
     {ProbeSource::kernel, "kernel"},
 }};
 
-bool is_lower_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+bool is_lower_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
 
 }  // namespace
 
-std::string_view to_string(PerformanceLevel level) { return name_of(kLevels, level); }
+std::string_view to_string(PerformanceLevel level) {
+  return name_of(kLevels, level);
+}
 
 std::optional<PerformanceLevel> parse_performance_level(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -70,11 +74,15 @@ std::optional<PciAddress> PciAddress::parse(std::string_view text) {
   return PciAddress(std::string(text));
 }
 
-std::string_view to_string(WorkClass work_class) { return name_of(kClasses, work_class); }
+std::string_view to_string(WorkClass work_class) {
+  return name_of(kClasses, work_class);
+}
 std::optional<WorkClass> parse_work_class(std::string_view text) {
   return find_name(kClasses, text);
 }
-std::string_view to_string(ProbeSource source) { return name_of(kSources, source); }
+std::string_view to_string(ProbeSource source) {
+  return name_of(kSources, source);
+}
 std::optional<ProbeSource> parse_probe_source(std::string_view text) {
   return find_name(kSources, text);
 }

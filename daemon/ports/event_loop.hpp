@@ -19,8 +19,7 @@ class EventLoop {
   virtual ~EventLoop() = default;
   using Callback = std::function<void()>;
   /// Called each time the descriptor is readable (level-triggered). The fd stays the caller's.
-  [[nodiscard]] virtual std::unique_ptr<Subscription> watch_readable(int fd,
-                                                                     Callback callback) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Subscription> watch_readable(int fd, Callback callback) = 0;
   /// Once, after `delay`.
   [[nodiscard]] virtual std::unique_ptr<Subscription> after(std::chrono::microseconds delay,
                                                             Callback callback) = 0;

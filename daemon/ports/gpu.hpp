@@ -17,8 +17,8 @@ namespace apusched::ports {
 /// What the KFD topology says of one GPU (in-memory sysfs files of amdkfd: they never block).
 struct GpuFacts {
   core::PciAddress pci;
-  std::string isa;        ///< "gfx1035"
-  std::string name;       ///< marketing name where known, else the ISA
+  std::string isa;   ///< "gfx1035"
+  std::string name;  ///< marketing name where known, else the ISA
   std::uint32_t compute_units = 0;
   std::uint32_t kfd_gpu_id = 0;
   std::uint32_t queue_limit = 0;  ///< num_cp_queues: more compute queues are oversubscribed
@@ -55,8 +55,8 @@ class LevelWriter {
 
 struct ProbeSample {
   core::ProbeSource source = core::ProbeSource::queue;
-  bool lost = false;  ///< the deadline passed; latency is then meaningless
-  std::chrono::nanoseconds latency{0};               ///< host steady clock: submit to wake-up
+  bool lost = false;                    ///< the deadline passed; latency is then meaningless
+  std::chrono::nanoseconds latency{0};  ///< host steady clock: submit to wake-up
   std::optional<std::chrono::nanoseconds> device{};  ///< ROCr profiling timestamps where valid
 };
 
@@ -68,7 +68,7 @@ struct GpuTelemetry {
   std::optional<std::uint32_t> shader_clock_mhz;
   std::optional<std::uint64_t> vram_used_bytes;
   std::optional<std::uint64_t> gtt_used_bytes;
-  std::optional<core::PerformanceLevel> level;      ///< read from sysfs
+  std::optional<core::PerformanceLevel> level;       ///< read from sysfs
   std::optional<core::PerformanceLevel> level_rsmi;  ///< the same by rocm-smi-lib, cross-check
 };
 

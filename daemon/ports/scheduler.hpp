@@ -14,7 +14,7 @@ class Scheduler {
   [[nodiscard]] virtual core::Result<core::Nice> thread_nice(core::Tid tid) = 0;
   [[nodiscard]] virtual core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) = 0;
   [[nodiscard]] virtual core::Result<core::Nice> autogroup_nice(core::Pid member) = 0;
-  /// Retries EAGAIN (the kernel rate-limits this write) a bounded number of times.
+  /// Without CAP_SYS_ADMIN the kernel rate-limits this write (EAGAIN): `timed_out`, try later.
   [[nodiscard]] virtual core::Result<void> set_autogroup_nice(core::Pid member,
                                                               core::Nice nice) = 0;
 };

@@ -9,7 +9,9 @@ namespace {
 const ResourceKey kUnit{LeverKind::cpu_weight, "llama.service"};
 const auto kFirst = RegistrationId::of<1>();
 const auto kSecond = RegistrationId::of<2>();
-LeverValue weight(std::uint32_t value) { return *Weight::make(value); }
+LeverValue weight(std::uint32_t value) {
+  return *Weight::make(value);
+}
 
 TEST(Ledger, asks_for_the_first_holders_wish) {
   Ledger ledger;

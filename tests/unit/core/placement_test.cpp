@@ -6,8 +6,12 @@
 namespace apusched::core {
 namespace {
 
-Placement in_session() { return {"/", true, "/autogroup-7", false}; }
-Placement in_unit() { return {"/system.slice/llama.service", true, "/autogroup-7", false}; }
+Placement in_session() {
+  return {"/", true, "/autogroup-7", false};
+}
+Placement in_unit() {
+  return {"/system.slice/llama.service", true, "/autogroup-7", false};
+}
 
 TEST(Reach, an_autogroup_acts_for_a_process_in_the_root_cpu_group) {
   EXPECT_TRUE(reach_of(LeverKind::autogroup, in_session()).acts);

@@ -27,9 +27,8 @@ TEST(Weight, unset_acts_as_the_kernels_default) {
 }
 
 TEST(PerformanceLevel, reads_back_every_word_the_kernel_knows) {
-  for (const auto* word : {"auto", "low", "high", "manual", "profile_standard",
-                           "profile_min_sclk", "profile_min_mclk", "profile_peak",
-                           "perf_determinism"}) {
+  for (const auto* word : {"auto", "low", "high", "manual", "profile_standard", "profile_min_sclk",
+                           "profile_min_mclk", "profile_peak", "perf_determinism"}) {
     const auto level = parse_performance_level(std::string(word) + "\n");
     ASSERT_TRUE(level) << word;
     EXPECT_EQ(to_string(*level), word);
@@ -38,7 +37,7 @@ TEST(PerformanceLevel, reads_back_every_word_the_kernel_knows) {
 
 TEST(PerformanceLevel, garbage_is_no_value) {
   for (const std::string& text : {std::string(), std::string("hig"), std::string("high\n\n"),
-                                 std::string("high\0", 5), std::string("HIGH"), std::string("5")})
+                                  std::string("high\0", 5), std::string("HIGH"), std::string("5")})
     EXPECT_FALSE(parse_performance_level(text)) << text;
 }
 

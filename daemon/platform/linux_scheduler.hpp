@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "ports/scheduler.hpp"
+
+namespace apusched::platform {
+
+/// Scheduler by setpriority(2) and /proc/PID/autogroup. Stateless.
+class LinuxScheduler final : public ports::Scheduler {
+ public:
+  core::Result<core::Nice> thread_nice(core::Tid tid) override;
+  core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) override;
+  core::Result<core::Nice> autogroup_nice(core::Pid member) override;
+  core::Result<void> set_autogroup_nice(core::Pid member, core::Nice nice) override;
+};
+
+}  // namespace apusched::platform

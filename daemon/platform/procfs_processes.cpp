@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "platform/procfs_processes.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "platform/errno_error.hpp"
+#include "platform/proc_parse.hpp"
+#include "platform/small_file.hpp"
+#include "platform/unique_fd.hpp"
+
+namespace apusched::platform {
+namespace {
+
+std::string proc_path(core::Pid pid, const char* name) {
+  return "/proc/" + core::to_string(pid) + "/" + name;
+}
+
+class PidfdHandle final : public ports::ProcessHandle {
+ public:
+  PidfdHandle(core::Pid pid, UniqueFd fd) : pid_(pid), fd_(std::move(fd)) {}
+  core::Pid pid() const override { return pid_; }
+  int exit_fd() const override { return fd_.get(); }
+  bool alive() const override {
+    pollfd entry{fd_.get(), POLLIN, 0};
+    return ::poll(&entry, 1, 0) == 0;
+  }
+
+ private:
+  core::Pid pid_;
+  UniqueFd fd_;
+};
+
+/// Calls `visit` with every numeric entry of a directory until it answers false.
+template <typename Visit>
+core::Result<void> for_each_number(const std::string& path, Visit visit) {
+  DIR* dir = ::opendir(path.c_str());
+  if (dir == nullptr) return tl::unexpected(errno_error(errno, "list", path));
+  while (const dirent* entry = ::readdir(dir)) {
+    const auto number = core::Pid::parse(entry->d_name);
+    if (number && !visit(*number)) break;
+  }
+  ::closedir(dir);
+  return {};
+}
+
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+std::string read_link(const std::string& path) {
+  std::array<char, 4096> buffer{};
+  const auto size = ::readlink(path.c_str(), buffer.data(), buffer.size());
+  return size > 0 ? std::string(buffer.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+}  // namespace
+
+ProcfsProcesses::ProcfsProcesses(std::string cgroup_root) : cgroup_root_(std::move(cgroup_root)) {}
+
+core::Result<std::unique_ptr<ports::ProcessHandle>> ProcfsProcesses::open(core::Pid pid) {
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0)));
+  if (!fd) {
+    const int error = errno;
+    // The kernel answers EINVAL for the id of a thread that is not a group leader.
+    if (error == EINVAL)
+      return core::fail(core::ErrorCode::invalid_input, "open process", core::to_string(pid),
+                        "that is a thread, not a process; give the process id");
+    return tl::unexpected(errno_error(error, "open process", core::to_string(pid)));
+  }
+  return std::make_unique<PidfdHandle>(pid, std::move(fd));
+}
+
+core::Result<std::unique_ptr<ports::ProcessHandle>> ProcfsProcesses::adopt(int pidfd) {
+  const auto info = read_small_file("/proc/self/fdinfo/" + std::to_string(pidfd));
+  if (!info) return tl::unexpected(info.error());
+  if (info->find("\nPid:") == std::string::npos)
+    return core::fail(core::ErrorCode::invalid_input, "use descriptor", "",
+                      "it is not a pidfd; open one with pidfd_open(2)");
+  const auto pid = parse_pidfd_info(*info);
+  if (!pid) return core::fail(core::ErrorCode::gone, "use pidfd", "", "its process is gone");
+  UniqueFd own(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
+  if (!own) return tl::unexpected(errno_error(errno, "duplicate pidfd", core::to_string(*pid)));
+  return std::make_unique<PidfdHandle>(*pid, std::move(own));
+}
+
+core::Result<ports::ProcessFacts> ProcfsProcesses::facts(core::Pid pid) {
+  const auto text = read_small_file(proc_path(pid, "stat"));
+  if (!text) return tl::unexpected(text.error());
+  const auto stat = parse_stat(*text);
+  if (!stat)
+    return core::fail(core::ErrorCode::failed, "read", proc_path(pid, "stat"), "malformed text");
+  // A zombie has no threads left to schedule: for us it is gone.
+  if (stat->state == 'Z' || stat->state == 'X')
+    return core::fail(core::ErrorCode::gone, "look at process", core::to_string(pid),
+                      "it has exited");
+  const auto status = read_small_file(proc_path(pid, "status"));
+  if (!status) return tl::unexpected(status.error());
+  ports::ProcessFacts facts{
+      {pid, stat->start}, read_link(proc_path(pid, "exe")), 0, stat->kernel_thread};
+  if (facts.executable.empty()) facts.executable = "[" + stat->comm + "]";
+  facts.uid = parse_status_uid(*status).value_or(0xffffffffU);
+  return facts;
+}
+
+core::Result<std::vector<ports::ThreadFacts>> ProcfsProcesses::threads(core::Pid pid,
+                                                                       std::uint32_t limit) {
+  std::vector<ports::ThreadFacts> threads;
+  const auto base = proc_path(pid, "task");
+  bool too_many = false;
+  const auto listed = for_each_number(base, [&](core::Pid number) {
+    if (threads.size() >= limit) {
+      too_many = true;
+      return false;
+    }
+    const auto text = read_small_file(base + "/" + core::to_string(number) + "/stat", 1024);
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    if (stat && stat->state != 'Z' && stat->state != 'X')
+      threads.push_back({{*core::Tid::make(number.value()), stat->start}, stat->nice});
+    return true;
+  });
+  if (!listed) return tl::unexpected(listed.error());
+  if (too_many)
+    return core::fail(core::ErrorCode::limit_reached, "list threads of", core::to_string(pid),
+                      "more than limits.max_threads_per_process = " + std::to_string(limit));
+  if (threads.empty())
+    return core::fail(core::ErrorCode::gone, "list threads of", core::to_string(pid),
+                      "it has exited");
+  return threads;
+}
+
+core::Result<std::vector<core::Pid>> ProcfsProcesses::children(core::Pid pid) {
+  std::vector<core::Pid> result;
+  const auto base = proc_path(pid, "task");
+  const auto listed = for_each_number(base, [&](core::Pid number) {
+    const auto text =
+        read_small_file(base + "/" + core::to_string(number) + "/children", 64 * 1024);
+    if (text)
+      for (const auto child : parse_children(*text)) result.push_back(child);
+    return true;
+  });
+  if (!listed) return tl::unexpected(listed.error());
+  return result;
+}
+
+std::string ProcfsProcesses::cpu_group_of(core::Pid pid) const {
+  const auto text = read_small_file(proc_path(pid, "cgroup"), 16 * 1024);
+  if (!text) return "/";
+  const auto groups = parse_cgroup(*text);
+  if (groups.cpu_v1) return *groups.cpu_v1;
+  if (!groups.unified) return "/";
+  // A cgroup is a scheduling group of its own only where the cpu controller is enabled for it,
+  // which is where the file cpu.weight exists.
+  std::string path = *groups.unified;
+  while (path.size() > 1) {
+    if (exists(cgroup_root_ + path + "/cpu.weight")) return path;
+    path.resize(path.rfind('/'));
+  }
+  return "/";
+}
+
+core::Result<core::Placement> ProcfsProcesses::placement(core::Pid pid) {
+  core::Placement placement;
+  const auto group = read_small_file(proc_path(pid, "autogroup"), 256);
+  if (!group && group.error().code == core::ErrorCode::gone && !exists(proc_path(pid, "stat")))
+    return tl::unexpected(group.error());
+  if (group)
+    if (const auto parsed = parse_autogroup(*group)) placement.autogroup = parsed->name;
+  const auto enabled = read_small_file("/proc/sys/kernel/sched_autogroup_enabled", 16);
+  placement.autogroup_enabled = enabled && enabled->starts_with('1');
+  placement.cpu_group = cpu_group_of(pid);
+  const auto scx = read_small_file("/sys/kernel/sched_ext/state", 32);
+  placement.sched_ext_active = scx && scx->starts_with("enabled");
+  return placement;
+}
+
+core::Result<core::Pid> ProcfsProcesses::member_of_autogroup(const std::string& group) {
+  std::optional<core::Pid> member;
+  const auto listed = for_each_number("/proc", [&](core::Pid pid) {
+    const auto text = read_small_file(proc_path(pid, "autogroup"), 256);
+    const auto parsed = text ? parse_autogroup(*text) : std::nullopt;
+    if (parsed && parsed->name == group) member = pid;
+    return !member.has_value();
+  });
+  if (!listed) return tl::unexpected(listed.error());
+  if (!member)
+    return core::fail(core::ErrorCode::gone, "find a member of", group, "no process is left");
+  return *member;
+}
+
+core::Result<std::uint64_t> ProcfsProcesses::activity(core::Pid pid) {
+  std::uint64_t total = 0;
+  const auto base = proc_path(pid, "task");
+  const auto listed = for_each_number(base, [&](core::Pid number) {
+    const auto text = read_small_file(base + "/" + core::to_string(number) + "/schedstat", 128);
+    if (text) total += parse_schedstat_run(*text).value_or(0);
+    return true;
+  });
+  if (!listed) return tl::unexpected(listed.error());
+  return total;
+}
+
+}  // namespace apusched::platform
