@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "core/config.hpp"
+
+/// The names and ranges of all settings, once: reading and writing both walk these functions.
+/// A Visitor has integer, milliseconds, boolean, name, nice, and the optional_* forms for levers
+/// that may be left alone.
+namespace apusched::settings {
+
+using std::chrono::milliseconds;
+
+/// What a profile may ask for. `manual` and `perf_determinism` mean that a person chose clocks by
+/// hand; they are left alone where found and never written.
+inline constexpr std::array kProfileLevels{core::PerformanceLevel::automatic,
+                                           core::PerformanceLevel::low,
+                                           core::PerformanceLevel::high,
+                                           core::PerformanceLevel::profile_standard,
+                                           core::PerformanceLevel::profile_min_sclk,
+                                           core::PerformanceLevel::profile_min_mclk,
+                                           core::PerformanceLevel::profile_peak};
+
+inline constexpr std::array kWorkClasses{core::WorkClass::background, core::WorkClass::batch,
+                                         core::WorkClass::interactive, core::WorkClass::critical};
+
+template <typename Visitor>
+void describe(Visitor& visitor, core::Limits& limits) {
+  visitor.integer("max_processes", limits.max_processes, 1, 4096);
+  visitor.integer("max_members", limits.max_members, 1, 65536);
+  visitor.integer("max_threads_per_process", limits.max_threads_per_process, 1, 65536);
+  visitor.integer("max_threads_per_scan", limits.max_threads_per_scan, 1, 1048576);
+  visitor.nice("nice_floor", limits.nice_floor);
+  visitor.duration("scan_interval_ms", limits.scan_interval, milliseconds{50}, milliseconds{60000});
+}
+
+template <typename Visitor>
+void describe(Visitor& visitor, core::ProbeSettings& probe) {
+  visitor.boolean("enabled", probe.enabled);
+  visitor.boolean("kernel_dispatch", probe.kernel_dispatch);
+  visitor.integer("rate_hz", probe.rate_hz, 1, 200);
+  visitor.integer("window_samples", probe.window_samples, 20, 100000);
+  visitor.duration("sample_deadline_ms", probe.sample_deadline, milliseconds{1},
+                   milliseconds{10000});
+  visitor.duration("idle_burst_interval_ms", probe.idle_burst_interval, milliseconds{100},
+                   milliseconds{3600000});
+  visitor.duration("idle_burst_interval_max_ms", probe.idle_burst_interval_max, milliseconds{100},
+                   milliseconds{3600000});
+  visitor.integer("burst_samples", probe.burst_samples, 1, 100);
+}
+
+template <typename Visitor>
+void describe(Visitor& visitor, core::GpuSettings& gpu) {
+  visitor.boolean("enabled", gpu.enabled);
+  visitor.account("helper_user", gpu.helper_user);
+  visitor.duration("write_deadline_ms", gpu.write_deadline, milliseconds{100}, milliseconds{60000});
+  visitor.duration("helper_deadline_ms", gpu.helper_deadline, milliseconds{500},
+                   milliseconds{60000});
+  visitor.duration("telemetry_interval_ms", gpu.telemetry_interval, milliseconds{100},
+                   milliseconds{60000});
+}
+
+template <typename Visitor>
+void describe(Visitor& visitor, core::AccessSettings& access) {
+  visitor.account("group", access.group);
+}
+
+template <typename Visitor>
+void describe(Visitor& visitor, core::Profile& profile) {
+  visitor.word("class", profile.work_class, kWorkClasses);
+  visitor.optional_nice("nice", profile.nice);
+  visitor.optional_nice("autogroup_nice", profile.autogroup_nice);
+  visitor.optional_weight("cpu_weight", profile.cpu_weight);
+  visitor.optional_weight("io_weight", profile.io_weight);
+  visitor.optional_word("performance_level", profile.performance_level, kProfileLevels);
+  visitor.boolean("include_children", profile.include_children);
+}
+
+/// Limits come first: whether a profile's nice is allowed depends on them.
+template <typename Visitor>
+void describe(Visitor& visitor, core::Config& config) {
+  visitor.section("limits", config.limits);
+  visitor.section("probe", config.probe);
+  visitor.section("gpu", config.gpu);
+  visitor.section("access", config.access);
+  visitor.profiles("profiles", config.profiles);
+}
+
+}  // namespace apusched::settings

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+apusched_test(settings_test SOURCES
+  settings_parse_test.cpp settings_document_test.cpp settings_samples_test.cpp
+  LINK apusched::settings)
+target_compile_definitions(settings_test PRIVATE
+  APUSCHED_CONFIG_DIR="${PROJECT_SOURCE_DIR}/config")
