@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+#include "device/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace apusched::softapu {
+namespace {
+
+// How often the firmware looks at the load. Modelled: no public figure; amdgpu's own gpu_metrics
+// are averaged over about as long.
+constexpr std::int64_t kGovernorPeriodNs = 5'000'000;
+
+constexpr std::array<std::string_view, kLevels> kLevelNames = {
+    "auto",          "low",        "high", "manual", "profile_standard", "profile_min_sclk",
+    "profile_min_mclk", "profile_peak"};
+
+std::uint32_t index(QueueIndex queue) { return static_cast<std::uint32_t>(queue); }
+std::uint32_t index(ClientIndex client) { return static_cast<std::uint32_t>(client); }
+
+double weight(const QueueState& queue) { return std::exp2(queue.priority); }
+
+}  // namespace
+
+std::string_view level_name(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+
+std::optional<Level> parse_level(std::string_view text) {
+  if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  for (std::size_t i = 0; i < kLevels; i++)
+    if (text == kLevelNames[i]) return static_cast<Level>(i);
+  return std::nullopt;
+}
+
+CuMask DeviceModel::all_cus() const {
+  CuMask mask;
+  for (std::size_t cu = 0; cu < s_.description.compute_units; cu++) mask.set(cu);
+  return mask;
+}
+
+std::uint32_t DeviceModel::sclk_mhz() const { return s_.description.sclk.mhz[s_.sclk_index]; }
+std::uint32_t DeviceModel::mclk_mhz() const { return s_.description.mclk.mhz[s_.mclk_index]; }
+
+bool DeviceModel::anything_running() const {
+  return std::any_of(s_.live.begin(), s_.live.begin() + s_.live_count,
+                     [&](std::uint32_t i) { return s_.runs[i].phase != RunPhase::ended; });
+}
+
+std::int64_t DeviceModel::next_event(std::int64_t limit) const {
+  std::int64_t next = std::min(limit, std::max(s_.governor_ns, s_.now_ns + 1));
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    const Run& run = s_.runs[s_.live[i]];
+    if (run.phase == RunPhase::launching) next = std::min(next, run.start_ns);
+    if (run.phase == RunPhase::executing && run.rate > 0) {
+      const double ns = std::ceil(run.left / run.rate);
+      if (ns < static_cast<double>(limit - s_.now_ns))
+        next = std::min(next, s_.now_ns + static_cast<std::int64_t>(ns));
+    }
+  }
+  return std::max(next, s_.now_ns);
+}
+
+void DeviceModel::pass_time(std::int64_t until) {
+  const auto dt = static_cast<double>(until - s_.now_ns);
+  bool executing = false;
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    Run& run = s_.runs[s_.live[i]];
+    if (run.phase != RunPhase::executing) continue;
+    run.left -= run.rate * dt;
+    executing = true;
+  }
+  if (executing) s_.busy_ns += until - s_.now_ns;
+  const double tau = s_.description.load_time_constant_us * 1000.0;
+  const double keep = tau > 0 ? std::exp(-dt / tau) : 0;
+  s_.load = s_.load * keep + (executing ? 1.0 - keep : 0.0);
+  s_.now_ns = until;
+}
+
+bool DeviceModel::change_phases() {
+  bool changed = false;
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    Run& run = s_.runs[s_.live[i]];
+    if (run.phase == RunPhase::launching && run.start_ns <= s_.now_ns) {
+      run.phase = RunPhase::executing;
+      changed = true;
+    }
+    // Half a nanosecond of work is rounding, not work.
+    if (run.phase == RunPhase::executing && run.left <= 0.5 * run.rate) {
+      run.phase = RunPhase::ended;
+      run.end_ns = s_.now_ns;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+bool DeviceModel::govern() {
+  if (s_.now_ns >= s_.governor_ns) s_.governor_ns = s_.now_ns + kGovernorPeriodNs;
+  const std::uint32_t top = s_.description.sclk.count - 1;
+  std::uint32_t want = s_.sclk_index;
+  switch (s_.level) {
+    case Level::low:
+    case Level::profile_min_sclk: want = 0; break;
+    case Level::high:
+    case Level::profile_peak: want = top; break;
+    case Level::profile_standard: want = top / 2; break;
+    case Level::manual: break;
+    case Level::automatic:
+    case Level::profile_min_mclk:
+      // Full clock from 80 % load, as a governor with some head-room does.
+      want = std::min(top, static_cast<std::uint32_t>(s_.load * 1.25 * (top + 1)));
+      break;
+  }
+  choose_mclk();
+  if (want == s_.sclk_index) return false;
+  s_.sclk_index = want;
+  return true;
+}
+
+void DeviceModel::choose_mclk() {
+  const std::uint32_t top = s_.description.mclk.count - 1;
+  switch (s_.level) {
+    case Level::low:
+    case Level::profile_min_mclk: s_.mclk_index = 0; break;
+    case Level::high:
+    case Level::profile_peak: s_.mclk_index = top; break;
+    case Level::manual: break;
+    default: s_.mclk_index = s_.load > 0.1 ? top : 0;
+  }
+}
+
+void DeviceModel::rerate() {
+  std::array<double, kMaxRuns> before;
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    before[i] = s_.runs[s_.live[i]].rate;
+    s_.runs[s_.live[i]].rate = 0;
+  }
+  for (std::size_t cu = 0; cu < s_.description.compute_units; cu++) {
+    double sum = 0;
+    for (std::uint32_t i = 0; i < s_.live_count; i++) {
+      const Run& run = s_.runs[s_.live[i]];
+      const QueueState& queue = s_.queues[run.queue];
+      if (run.phase == RunPhase::executing && queue.mask.test(cu)) sum += weight(queue);
+    }
+    if (sum <= 0) continue;
+    for (std::uint32_t i = 0; i < s_.live_count; i++) {
+      Run& run = s_.runs[s_.live[i]];
+      const QueueState& queue = s_.queues[run.queue];
+      if (run.phase == RunPhase::executing && queue.mask.test(cu)) run.rate += weight(queue) / sum;
+    }
+  }
+  const double clock = static_cast<double>(sclk_mhz()) / s_.description.reference_sclk_mhz;
+  std::array<bool, kMaxClients> earlier{};
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    Run& run = s_.runs[s_.live[i]];
+    run.rate = std::min(run.rate, run.max_cus) * clock;
+    if (run.rate > before[i]) earlier[s_.queues[run.queue].client] = true;
+  }
+  for (std::uint32_t c = 0; c < kMaxClients; c++)
+    if (earlier[c]) observer_.runs_end_earlier(ClientIndex{c});
+}
+
+void DeviceModel::advance(Nanoseconds now) {
+  const std::int64_t target = now.count();
+  while (s_.now_ns < target) {
+    if (!anything_running()) {
+      pass_time(target);
+      govern();
+      return;
+    }
+    pass_time(next_event(target));
+    const bool phases = change_phases();
+    const bool clock = s_.now_ns >= s_.governor_ns && govern();
+    if (phases || clock) rerate();
+  }
+}
+
+std::optional<ClientIndex> DeviceModel::add_client(std::uint32_t pid, Nanoseconds now) {
+  advance(now);
+  for (std::uint32_t c = 0; c < kMaxClients; c++) {
+    Client& client = s_.clients[c];
+    if (client.pid != 0) continue;
+    client.pid = pid;
+    client.generation++;
+    client.vram_used = client.gtt_used = 0;
+    client.sleeping = 0;
+    client.wakeups = 0;
+    client.doorbell_faults = 0;
+    s_.clients_seen++;
+    return ClientIndex{c};
+  }
+  return std::nullopt;
+}
+
+void DeviceModel::free_live(std::uint32_t position) {
+  s_.runs[s_.live[position]] = Run{};
+  s_.live[position] = s_.live[--s_.live_count];
+}
+
+void DeviceModel::drop_runs_of(std::uint32_t queue) {
+  for (std::uint32_t i = 0; i < s_.live_count;)
+    if (s_.runs[s_.live[i]].queue == queue)
+      free_live(i);
+    else
+      i++;
+}
+
+void DeviceModel::remove_client(ClientIndex client, Nanoseconds now) {
+  advance(now);
+  for (std::uint32_t q = 0; q < kMaxQueues; q++)
+    if (s_.queues[q].used != 0 && s_.queues[q].client == index(client)) {
+      drop_runs_of(q);
+      s_.queues[q].used = 0;
+    }
+  Client& gone = s_.clients[index(client)];
+  gone.pid = 0;
+  gone.vram_used = gone.gtt_used = 0;
+  rerate();
+}
+
+std::optional<QueueIndex> DeviceModel::add_queue(ClientIndex client, const QueueSpec& spec,
+                                                 Nanoseconds now) {
+  advance(now);
+  for (std::uint32_t q = 0; q < kMaxQueues; q++) {
+    QueueState& queue = s_.queues[q];
+    if (queue.used != 0) continue;
+    queue.used = 1;
+    queue.client = index(client);
+    queue.id = spec.id;
+    queue.ring_bytes = spec.ring_bytes;
+    queue.priority = spec.priority;
+    queue.percent = spec.percent;
+    queue.mask = all_cus();
+    queue.mask_updates = queue.priority_updates = 0;
+    for (auto* counter : {&queue.counters.submitted, &queue.counters.launched,
+                          &queue.counters.retired, &queue.counters.dispatches,
+                          &queue.counters.barriers, &queue.counters.overlapped,
+                          &queue.counters.errors})
+      counter->store(0);
+    return QueueIndex{q};
+  }
+  return std::nullopt;
+}
+
+void DeviceModel::remove_queue(QueueIndex queue, Nanoseconds now) {
+  advance(now);
+  drop_runs_of(index(queue));
+  s_.queues[index(queue)].used = 0;
+  rerate();
+}
+
+void DeviceModel::set_mask(QueueIndex queue, const CuMask& mask, Nanoseconds now) {
+  advance(now);
+  s_.queues[index(queue)].mask = mask;
+  s_.queues[index(queue)].mask_updates++;
+  rerate();
+}
+
+void DeviceModel::set_priority(QueueIndex queue, std::int32_t priority, std::uint32_t percent,
+                               Nanoseconds now) {
+  advance(now);
+  QueueState& state = s_.queues[index(queue)];
+  state.priority = std::clamp(priority, -3, 3);
+  state.percent = percent;
+  state.priority_updates++;
+  rerate();
+}
+
+bool DeviceModel::set_level(Level level, Nanoseconds now) {
+  advance(now);
+  if ((s_.description.allowed_levels >> static_cast<unsigned>(level) & 1U) == 0) return false;
+  s_.level = level;
+  s_.level_writes++;
+  govern();
+  rerate();
+  return true;
+}
+
+std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& cost,
+                                            Nanoseconds now) {
+  advance(now);
+  if (s_.live_count == kMaxRuns) return std::nullopt;
+  const auto free = std::find_if(s_.runs.begin(), s_.runs.end(),
+                                 [](const Run& run) { return run.phase == RunPhase::none; });
+  Run& run = *free;
+  if (!anything_running()) s_.governor_ns = s_.now_ns + kGovernorPeriodNs;
+  run.phase = RunPhase::launching;
+  run.queue = index(queue);
+  run.left = static_cast<double>(cost.workgroups) * cost.ns_per_workgroup;
+  run.rate = 0;
+  run.max_cus = static_cast<double>(
+      std::min<std::uint64_t>(cost.workgroups, s_.description.compute_units));
+  run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns;
+  run.end_ns = 0;
+  const auto i = static_cast<std::uint32_t>(free - s_.runs.begin());
+  s_.live[s_.live_count++] = i;
+  return RunIndex{i};
+}
+
+std::optional<RunTimes> DeviceModel::collect(RunIndex run) {
+  const auto i = static_cast<std::uint32_t>(run);
+  if (s_.runs[i].phase != RunPhase::ended) return std::nullopt;
+  const RunTimes times{Nanoseconds{s_.runs[i].start_ns}, Nanoseconds{s_.runs[i].end_ns}};
+  const auto end = s_.live.begin() + s_.live_count;
+  const auto at = std::find(s_.live.begin(), end, i);
+  if (at != end) free_live(static_cast<std::uint32_t>(at - s_.live.begin()));
+  return times;
+}
+
+std::optional<Nanoseconds> DeviceModel::expected_end(RunIndex index) const {
+  const Run& run = s_.runs[static_cast<std::uint32_t>(index)];
+  switch (run.phase) {
+    case RunPhase::none: return std::nullopt;
+    case RunPhase::ended: return Nanoseconds{run.end_ns};
+    // Not rated yet; its start is an event at which to look again.
+    case RunPhase::launching: return Nanoseconds{run.start_ns};
+    case RunPhase::executing: break;
+  }
+  if (run.rate <= 0) return std::nullopt;
+  const double ns = std::min(std::ceil(run.left / run.rate), 1e15);
+  return Nanoseconds{s_.now_ns + static_cast<std::int64_t>(ns)};
+}
+
+}  // namespace apusched::softapu

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// The state of the software APU that all client processes share: plain data without pointers, so
+// that it can live in a mapped file. Owner of every field: whoever holds the lock of
+// device/shared_device.h, except the atomics (see each).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace apusched::softapu {
+
+inline constexpr std::size_t kMaxClients = 64;
+inline constexpr std::size_t kMaxQueues = 256;
+inline constexpr std::size_t kMaxRuns = 2048;  // kMaxQueues * kMaxInFlight: a launch always finds room
+inline constexpr std::size_t kMaxInFlight = 8;
+inline constexpr std::size_t kMaxDpmStates = 8;
+inline constexpr std::size_t kMaxComputeUnits = 256;
+
+// Values of power_dpm_force_performance_level that the model knows (amdgpu_pm.c).
+enum class Level : std::uint32_t {
+  automatic,
+  low,
+  high,
+  manual,
+  profile_standard,
+  profile_min_sclk,
+  profile_min_mclk,
+  profile_peak,
+};
+inline constexpr std::size_t kLevels = 8;
+
+struct DpmTable {
+  std::uint32_t count = 0;
+  std::array<std::uint32_t, kMaxDpmStates> mhz{};
+};
+
+// What a model file says, in the form that the preload library needs (no strings to parse there).
+struct DeviceDescription {
+  std::array<char, 16> gfx_name{};
+  std::array<char, 64> marketing_name{};
+  std::uint32_t gpu_id = 0;
+  std::uint32_t compute_units = 0;
+  std::uint32_t shader_engines = 0;
+  std::uint32_t arrays_per_engine = 0;
+  std::uint32_t simds_per_cu = 0;
+  std::uint32_t gfx_major = 0;
+  std::uint32_t drm_render_minor = 0;
+  std::uint32_t num_cp_queues = 0;
+  std::uint32_t max_in_flight_per_queue = 0;
+  std::uint32_t allowed_levels = 0;  // bit per Level
+  DpmTable sclk;
+  DpmTable mclk;
+  std::uint32_t reference_sclk_mhz = 0;  // the clock at which kernel costs are stated
+  std::uint64_t vram_bytes = 0;
+  std::uint64_t gtt_bytes = 0;
+  std::uint64_t kfd_pool_bytes = 0;  // what KFD hands out as "VRAM"; on APUs out of GTT
+  std::uint64_t vram_base_used = 0;
+  std::uint64_t gtt_base_used = 0;
+  std::uint32_t dispatch_overhead_ns = 0;   // packet seen -> first workgroup on a CU
+  std::uint32_t workgroup_ns = 0;           // a kernel that states no cost
+  std::uint32_t copy_bytes_per_us = 0;      // blit kernels, at the reference clock
+  std::uint32_t load_time_constant_us = 0;  // of the clock governor at level auto
+};
+
+struct CuMask {
+  std::array<std::uint64_t, kMaxComputeUnits / 64> words{};
+  [[nodiscard]] bool test(std::size_t cu) const { return (words[cu / 64] >> (cu % 64) & 1U) != 0; }
+  void set(std::size_t cu) { words[cu / 64] |= std::uint64_t{1} << (cu % 64); }
+  bool operator==(const CuMask&) const = default;
+};
+
+struct Client {
+  std::uint32_t pid = 0;  // 0: free
+  std::uint32_t generation = 0;
+  std::uint64_t vram_used = 0;
+  std::uint64_t gtt_used = 0;
+  std::atomic<std::uint32_t> wake{0};      // futex of the client's engine; written by anyone
+  std::atomic<std::uint32_t> sleeping{0};  // written by that engine only
+  std::atomic<std::uint64_t> wakeups{0};   // times the engine returned from its sleep
+  std::atomic<std::uint64_t> doorbell_faults{0};
+};
+
+// Written by the engine of the owning process only, read by anyone.
+struct QueueCounters {
+  std::atomic<std::uint64_t> submitted{0};  // packets announced by a doorbell
+  std::atomic<std::uint64_t> launched{0};   // packets taken from the ring
+  std::atomic<std::uint64_t> retired{0};    // packets completed
+  std::atomic<std::uint64_t> dispatches{0};
+  std::atomic<std::uint64_t> barriers{0};
+  std::atomic<std::uint64_t> overlapped{0};  // dispatches launched while another of the queue ran
+  std::atomic<std::uint64_t> errors{0};
+};
+
+struct QueueState {
+  std::uint32_t used = 0;
+  std::uint32_t client = 0;  // index
+  std::uint32_t id = 0;      // unique within the client
+  std::uint32_t ring_bytes = 0;
+  std::int32_t priority = 0;  // -3..3, 0 normal
+  std::uint32_t percent = 0;
+  CuMask mask;
+  std::uint64_t mask_updates = 0;
+  std::uint64_t priority_updates = 0;
+  QueueCounters counters;
+};
+
+enum class RunPhase : std::uint32_t { none, launching, executing, ended };
+
+// One kernel on the device, from launch until its owner collects it.
+struct Run {
+  RunPhase phase = RunPhase::none;
+  std::uint32_t queue = 0;           // index
+  double left = 0;                   // CU nanoseconds at the reference clock
+  double rate = 0;                   // of the above per nanosecond, now
+  double max_cus = 0;                // workgroups, when fewer than CUs
+  std::int64_t start_ns = 0;         // first workgroup
+  std::int64_t end_ns = 0;
+};
+
+struct DeviceState {
+  DeviceDescription description;
+  Level level = Level::automatic;
+  std::uint32_t sclk_index = 0;
+  std::uint32_t mclk_index = 0;
+  double load = 0;               // smoothed, 0..1, what the clock governor sees
+  std::int64_t now_ns = 0;       // everything below is up to date at this time
+  std::int64_t governor_ns = 0;  // next decision of the clock governor
+  std::int64_t busy_ns = 0;      // total time with at least one kernel executing
+  std::uint64_t level_writes = 0;
+  std::uint64_t clients_seen = 0;
+  std::uint64_t clients_reaped = 0;
+  // Sensors, written by the supervisor.
+  double temperature_c = 0;
+  double power_w = 0;
+  std::uint32_t busy_percent = 0;
+  std::array<Client, kMaxClients> clients;
+  std::array<QueueState, kMaxQueues> queues;
+  std::array<Run, kMaxRuns> runs;
+  std::array<std::uint32_t, kMaxRuns> live;  // indices of runs in use, unordered
+  std::uint32_t live_count = 0;
+};
+
+}  // namespace apusched::softapu

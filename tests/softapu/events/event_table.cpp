@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "events/event_table.h"
+
+#include <algorithm>
+
+namespace apusched::softapu {
+
+void EventTable::deliver(std::uint32_t id, Event& event) {
+  for (Waiter* waiter : event.waiters) {
+    waiter->pending[id] = false;
+    waiter->changed.notify_one();
+  }
+}
+
+std::uint32_t EventTable::create(bool auto_reset) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t id = 1;
+  for (const auto& [used, event] : events_) {
+    if (used != id) break;
+    id++;
+  }
+  if (id >= kLimit) return 0;
+  events_[id].auto_reset = auto_reset;
+  return id;
+}
+
+bool EventTable::destroy(std::uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = events_.find(id);
+  if (it == events_.end()) return false;
+  deliver(id, it->second);
+  events_.erase(it);
+  return true;
+}
+
+bool EventTable::set(std::uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = events_.find(id);
+  if (it == events_.end()) return false;
+  Event& event = it->second;
+  // Somebody waiting takes an auto-reset event at once.
+  event.set = !event.auto_reset || event.waiters.empty();
+  deliver(id, event);
+  return true;
+}
+
+bool EventTable::reset(std::uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = events_.find(id);
+  if (it == events_.end()) return false;
+  it->second.set = false;
+  return true;
+}
+
+void EventTable::clear() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, event] : events_) deliver(id, event);
+  events_.clear();
+}
+
+WaitResult EventTable::wait(std::span<const std::uint32_t> ids, bool all,
+                            std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  Waiter waiter;
+  for (const std::uint32_t id : ids) {
+    if (!events_.contains(id)) return WaitResult::invalid;
+    waiter.pending[id] = true;
+  }
+  for (auto& [id, pending] : waiter.pending) {
+    Event& event = events_[id];
+    if (!event.set) continue;
+    event.set = !event.auto_reset;
+    pending = false;
+  }
+  const auto done = [&] {
+    const auto still = std::count_if(waiter.pending.begin(), waiter.pending.end(),
+                                     [](const auto& entry) { return entry.second; });
+    return all ? still == 0 : static_cast<std::size_t>(still) < waiter.pending.size();
+  };
+  if (done()) return WaitResult::signalled;
+  for (const auto& [id, pending] : waiter.pending)
+    if (pending) events_[id].waiters.push_back(&waiter);
+  if (timeout == kForever)
+    waiter.changed.wait(lock, done);
+  else
+    waiter.changed.wait_for(lock, timeout, done);
+  for (const auto& [id, pending] : waiter.pending)
+    if (const auto it = events_.find(id); it != events_.end())
+      std::erase(it->second.waiters, &waiter);
+  return done() ? WaitResult::signalled : WaitResult::timeout;
+}
+
+}  // namespace apusched::softapu

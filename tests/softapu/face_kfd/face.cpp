@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "face_kfd/face.h"
+
+#include <linux/memfd.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace apusched::softapu {
+
+Face& Face::instance() {
+  alignas(Face) static std::byte storage[sizeof(Face)];
+  static Face* const face = new (storage) Face;
+  return *face;
+}
+
+Face::Face() : session_(std::getenv(kSessionVariable)) {
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+DescriptorKind Face::kind_of(const char* path) const {
+  constexpr std::string_view kRenderNode = "/dev/dri/renderD";
+  if (session_ == nullptr || path == nullptr) return DescriptorKind::none;
+  const std::string_view name(path);
+  if (name == "/dev/kfd") return DescriptorKind::kfd;
+  if (name.starts_with(kRenderNode)) return DescriptorKind::render_node;
+  if (name.ends_with(kLevelFileName)) return DescriptorKind::level_file;
+  return DescriptorKind::none;
+}
+
+int Face::open(DescriptorKind kind) {
+  const std::lock_guard lock(mutex_);
+  if (kind == DescriptorKind::kfd && process_ == nullptr) {
+    process_ = KfdProcess::open(session_);
+    if (process_ == nullptr) {
+      const int error = errno;
+      std::fprintf(stderr, "softapu: cannot join the session at %s: %s\n", session_,
+                   std::strerror(error));
+      errno = ENODEV;
+      return -1;
+    }
+  }
+  const int fd = static_cast<int>(syscall(SYS_memfd_create, "softapu-device", MFD_CLOEXEC));
+  if (fd < 0) return -1;
+  if (!descriptors_.add(fd, kind)) {
+    syscall(SYS_close, fd);
+    errno = EMFILE;
+    return -1;
+  }
+  if (kind == DescriptorKind::kfd) open_count_++;
+  return fd;
+}
+
+void Face::duplicated(int from, int to) {
+  const DescriptorKind kind = descriptors_.kind(from);
+  if (to < 0 || from == to) return;
+  closing(to);
+  if (kind == DescriptorKind::none || !descriptors_.add(to, kind)) return;
+  const std::lock_guard lock(mutex_);
+  if (kind == DescriptorKind::kfd) open_count_++;
+}
+
+void Face::closing(int fd) {
+  if (descriptors_.remove(fd) != DescriptorKind::kfd) return;
+  std::shared_ptr<KfdProcess> last;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--open_count_ > 0) return;
+    last = std::move(process_);
+    process_ = nullptr;
+  }
+  // A thread inside an ioctl keeps it alive until it returns.
+  if (last != nullptr) last->end_waits();
+}
+
+std::shared_ptr<KfdProcess> Face::process() {
+  const std::lock_guard lock(mutex_);
+  return process_;
+}
+
+int Face::ioctl(int fd, unsigned long request, void* argument) {
+  // DRM: nothing is needed but what libdrm_amdgpu asks (face_kfd/drm.cpp).
+  if (descriptors_.kind(fd) != DescriptorKind::kfd) {
+    errno = ENOTTY;
+    return -1;
+  }
+  const auto device = process();
+  const int error = device == nullptr ? EBADF : device->ioctl(request, argument);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+void Face::before_fork() {
+  Face& face = instance();
+  face.mutex_.lock();
+  if (face.process_ != nullptr) face.process_->before_fork();
+}
+
+void Face::after_fork_in_parent() {
+  Face& face = instance();
+  if (face.process_ != nullptr) face.process_->after_fork_in_parent();
+  face.mutex_.unlock();
+}
+
+void Face::after_fork_in_child() {
+  Face& face = instance();
+  if (face.process_ != nullptr) {
+    face.process_->after_fork_in_child();
+    // As with the real driver the device belongs to the parent. Not destroyed: that would join
+    // threads which this process does not have.
+    new std::shared_ptr<KfdProcess>(std::move(face.process_));
+    face.process_ = nullptr;
+  }
+  face.open_count_ = 0;
+  face.descriptors_.clear();
+  face.mutex_.unlock();
+}
+
+}  // namespace apusched::softapu

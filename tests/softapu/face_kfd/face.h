@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The state behind the replaced libc functions of this process. Never destroyed: other libraries'
+// exit handlers still use the device, in whatever order they run.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "face_kfd/descriptors.h"
+#include "face_kfd/kfd_process.h"
+
+namespace apusched::softapu {
+
+class Face {
+ public:
+  static Face& instance();
+
+  // Is this path ours to open? Only inside a session.
+  [[nodiscard]] DescriptorKind kind_of(const char* path) const;
+  // A new descriptor, or -1 with errno set.
+  int open(DescriptorKind kind);
+  // Another descriptor refers to the same open device.
+  void duplicated(int from, int to);
+  // Before the kernel forgets the number.
+  void closing(int fd);
+  int ioctl(int fd, unsigned long request, void* argument);
+  // For the device behind fd; null when it is closed.
+  std::shared_ptr<KfdProcess> process();
+
+  Descriptors& descriptors() { return descriptors_; }
+
+ private:
+  Face();
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
+
+  const char* session_;  // directory, null outside a session
+  Descriptors descriptors_;
+  std::mutex mutex_;  // process_, open_count_
+  std::shared_ptr<KfdProcess> process_;
+  int open_count_ = 0;  // descriptors of /dev/kfd
+};
+
+}  // namespace apusched::softapu

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// The AMDKFD ioctls that libhsakmt 5.2.3 needs, with the meanings of kfd_chardev.c.
+#include <linux/kfd_ioctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "face_kfd/kfd_process.h"
+
+namespace apusched::softapu {
+namespace {
+
+template <class T>
+T* user_pointer(std::uint64_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT: the uapi passes pointers as integers
+}
+
+// libhsakmt maps HSA's -3..3 to these of KFD's 0..15.
+std::int32_t priority_of(std::uint32_t kfd) {
+  constexpr std::uint32_t kSteps[] = {0, 3, 5, 7, 9, 11, 15};
+  const auto* step = std::lower_bound(std::begin(kSteps), std::end(kSteps) - 1, kfd);
+  return static_cast<std::int32_t>(step - std::begin(kSteps)) - 3;
+}
+
+// Answered and without effect here.
+struct NoEffect {};
+
+}  // namespace
+
+template <>
+int KfdProcess::handle(kfd_ioctl_get_version_args& a) {
+  a = {KFD_IOCTL_MAJOR_VERSION, 11};
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_get_process_apertures_new_args& a) {
+  auto* out = user_pointer<kfd_process_device_apertures>(a.kfd_process_device_apertures_ptr);
+  // gfx9 and later (kfd_flat_memory.c); ROCr asserts that LDS and scratch have a high word.
+  if (out != nullptr && a.num_of_nodes > 0)
+    out[0] = {0x1000000000000, 0x10000ffffffff, 0x2000000000000, 0x20000ffffffff,
+              0x4000,          0x7fffffffffff,  description().gpu_id, 0};
+  a.num_of_nodes = 1;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_get_clock_counters_args& a) {
+  const Nanoseconds now = monotonic_now();
+  timespec boot{};
+  clock_gettime(CLOCK_BOOTTIME, &boot);
+  a.gpu_clock_counter = gpu_ticks(now);
+  a.cpu_clock_counter = static_cast<std::uint64_t>(now.count());
+  a.system_clock_counter = static_cast<std::uint64_t>(boot.tv_sec) * 1'000'000'000 +
+                           static_cast<std::uint64_t>(boot.tv_nsec);
+  a.system_clock_freq = 1'000'000'000;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_get_tile_config_args& a) {
+  a.num_tile_configs = a.num_macro_tile_configs = 0;
+  a.gb_addr_config = 0x24000042;  // opaque to compute
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_get_available_memory_args& a) {
+  SharedDevice::Access access(client_->device());
+  std::uint64_t used = 0;
+  for (const Client& other : access.state().clients) used += other.vram_used;
+  a.available = description().kfd_pool_bytes - used;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_alloc_memory_of_gpu_args& a) {
+  if (a.size == 0 && (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) == 0) return EINVAL;
+  if (const int error = account(a.size, a.flags, true); error != 0) return error;
+  const std::lock_guard lock(mutex_);
+  a.handle = next_handle_++;
+  buffers_[a.handle] = {a.size, a.flags};
+  if ((a.flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return 0;
+  a.mmap_offset = (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0 ? kDoorbellOffset : 0;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_free_memory_of_gpu_args& a) {
+  Buffer buffer;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = buffers_.find(a.handle);
+    if (it == buffers_.end()) return EINVAL;
+    buffer = it->second;
+    buffers_.erase(it);
+  }
+  return account(buffer.bytes, buffer.flags, false);
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_map_memory_to_gpu_args& a) {
+  a.n_success = a.n_devices;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_unmap_memory_from_gpu_args& a) {
+  a.n_success = a.n_devices;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_create_event_args& a) {
+  a.event_id = events_.create(a.auto_reset != 0);
+  if (a.event_id == 0) return ENOSPC;
+  a.event_slot_index = a.event_trigger_data = a.event_id;
+  a.event_page_offset = kEventPageOffset;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_destroy_event_args& a) {
+  return events_.destroy(a.event_id) ? 0 : EINVAL;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_set_event_args& a) {
+  if (!events_.set(a.event_id)) return EINVAL;
+  // The host has changed a signal; a barrier may be waiting for it.
+  const std::lock_guard lock(mutex_);
+  if (engine_ != nullptr) engine_->look_again();
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_reset_event_args& a) {
+  return events_.reset(a.event_id) ? 0 : EINVAL;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_wait_events_args& a) {
+  const auto* data = user_pointer<kfd_event_data>(a.events_ptr);
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t i = 0; i < a.num_events; i++) ids.push_back(data[i].event_id);
+  // libhsakmt passes "for ever" as 0xffffffff, and what overflowed as one less.
+  const auto timeout =
+      a.timeout >= 0xfffffffe ? EventTable::kForever : std::chrono::milliseconds{a.timeout};
+  const WaitResult result = events_.wait(ids, a.wait_for_all != 0, timeout);
+  a.wait_result = result == WaitResult::timeout ? KFD_IOC_WAIT_RESULT_TIMEOUT
+                                                : KFD_IOC_WAIT_RESULT_COMPLETE;
+  return result == WaitResult::invalid ? EINVAL : 0;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_create_queue_args& a) {
+  // SDMA refused: ROCr then copies with its blit kernels.
+  if (a.queue_type != KFD_IOC_QUEUE_TYPE_COMPUTE_AQL) return EINVAL;
+  if (a.queue_percentage > KFD_MAX_QUEUE_PERCENTAGE || a.queue_priority > KFD_MAX_QUEUE_PRIORITY)
+    return EINVAL;
+  QueueRequest request;
+  request.ring_address = a.ring_base_address;
+  request.ring_bytes = a.ring_size;
+  request.read_pointer_address = a.read_pointer_address;
+  request.priority = priority_of(a.queue_priority);
+  request.percent = a.queue_percentage;
+  const auto queue = engine().create_queue(request);
+  if (!queue) return ENOMEM;
+  a.queue_id = queue->id;
+  a.doorbell_offset = kDoorbellOffset | queue->doorbell * sizeof(std::uint64_t);
+  const int error = client_->tell(RequestKind::queue_created, queue->id, a.ring_size);
+  if (error != 0) engine().destroy_queue(queue->id);
+  return error;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_update_queue_args& a) {
+  if (a.queue_percentage > KFD_MAX_QUEUE_PERCENTAGE || a.queue_priority > KFD_MAX_QUEUE_PRIORITY)
+    return EINVAL;
+  return engine().update_queue(a.queue_id, a.queue_percentage, priority_of(a.queue_priority))
+             ? 0
+             : EINVAL;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_set_cu_mask_args& a) {
+  constexpr std::uint32_t kMaxBits = 1024;
+  if (a.num_cu_mask == 0 || a.num_cu_mask % 32 != 0 || a.cu_mask_ptr == 0) return EINVAL;
+  const auto* words = user_pointer<const std::uint32_t>(a.cu_mask_ptr);
+  const std::uint32_t bits = std::min(a.num_cu_mask, kMaxBits);
+  CuMask mask;
+  for (std::uint32_t i = 0; i < bits; i++) {
+    const bool on = (words[i / 32] >> (i % 32) & 1U) != 0;
+    const bool partner = (words[i / 32] >> ((i ^ 1U) % 32) & 1U) != 0;
+    // Workgroup processors are masked whole (pqm_update_mqd, gfx10 and later).
+    if (description().gfx_major >= 10 && on != partner) return EINVAL;
+    if (on && i < description().compute_units) mask.set(i);
+  }
+  // An all-zero mask is accepted, as the kernel does: the queue hangs.
+  return engine().set_mask(a.queue_id, mask) ? 0 : EINVAL;
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_destroy_queue_args& a) {
+  if (!engine().destroy_queue(a.queue_id)) return EINVAL;
+  return client_->tell(RequestKind::queue_destroyed, a.queue_id);
+}
+
+template <>
+int KfdProcess::handle(kfd_ioctl_set_xnack_mode_args& a) {
+  // Negative: a query. Retry faults cannot be switched on with these chips.
+  if (a.xnack_enabled > 0) return EPERM;
+  a.xnack_enabled = 0;
+  return 0;
+}
+
+template <>
+int KfdProcess::handle(NoEffect&) {
+  return 0;
+}
+
+int KfdProcess::ioctl(unsigned long request, void* argument) {
+  const auto with = [&]<class T>(T*) { return handle(*static_cast<T*>(argument)); };
+#define SOFTAPU_IOCTL(name, type) \
+  case AMDKFD_IOC_##name: return with(static_cast<kfd_ioctl_##type##_args*>(nullptr))
+  switch (request) {
+    SOFTAPU_IOCTL(GET_VERSION, get_version);
+    SOFTAPU_IOCTL(GET_PROCESS_APERTURES_NEW, get_process_apertures_new);
+    SOFTAPU_IOCTL(GET_CLOCK_COUNTERS, get_clock_counters);
+    SOFTAPU_IOCTL(GET_TILE_CONFIG, get_tile_config);
+    SOFTAPU_IOCTL(AVAILABLE_MEMORY, get_available_memory);
+    SOFTAPU_IOCTL(ALLOC_MEMORY_OF_GPU, alloc_memory_of_gpu);
+    SOFTAPU_IOCTL(FREE_MEMORY_OF_GPU, free_memory_of_gpu);
+    SOFTAPU_IOCTL(MAP_MEMORY_TO_GPU, map_memory_to_gpu);
+    SOFTAPU_IOCTL(UNMAP_MEMORY_FROM_GPU, unmap_memory_from_gpu);
+    SOFTAPU_IOCTL(CREATE_EVENT, create_event);
+    SOFTAPU_IOCTL(DESTROY_EVENT, destroy_event);
+    SOFTAPU_IOCTL(SET_EVENT, set_event);
+    SOFTAPU_IOCTL(RESET_EVENT, reset_event);
+    SOFTAPU_IOCTL(WAIT_EVENTS, wait_events);
+    SOFTAPU_IOCTL(CREATE_QUEUE, create_queue);
+    SOFTAPU_IOCTL(UPDATE_QUEUE, update_queue);
+    SOFTAPU_IOCTL(SET_CU_MASK, set_cu_mask);
+    SOFTAPU_IOCTL(DESTROY_QUEUE, destroy_queue);
+    case AMDKFD_IOC_SET_MEMORY_POLICY:
+    case AMDKFD_IOC_ACQUIRE_VM:
+    case AMDKFD_IOC_SET_TRAP_HANDLER:
+    case AMDKFD_IOC_SET_SCRATCH_BACKING_VA: return with(static_cast<NoEffect*>(nullptr));
+    SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
+    default: break;
+  }
+#undef SOFTAPU_IOCTL
+  if (std::getenv("SOFTAPU_DEBUG") != nullptr)
+    std::fprintf(stderr, "softapu: kfd ioctl %#lx is not answered\n", request);
+  return EINVAL;
+}
+
+}  // namespace apusched::softapu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Serves a session: answers clients, reaps dead ones, owns the live files, applies the level that
+// somebody wrote. One thread; it sleeps without a timer while no client has a queue.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "device/shared_device.h"
+#include "session/layout.h"
+#include "sysfs/live.h"
+
+namespace apusched::softapu {
+
+class Supervisor {
+ public:
+  // Blocks the signals it handles (INT, TERM, HUP, QUIT, CHLD) in this thread. Throws
+  // std::system_error.
+  Supervisor(const std::filesystem::path& directory, const MachineModel& model);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // With a child: until it ends, passing signals on to it; its wait status. Without: until a
+  // signal, 0.
+  int run(std::optional<pid_t> child);
+
+ private:
+  struct Connection {
+    int socket = -1;
+    int pidfd = -1;
+    std::uint32_t pid = 0;
+    std::optional<std::uint32_t> client;
+    std::set<std::uint32_t> queues;
+  };
+
+  void watch(int fd);
+  void on_accept();
+  void on_connection(int fd);
+  void on_request(Connection& connection, const Request& request);
+  void end(int socket);
+  void on_level_event();
+  void on_timer();
+  bool on_signal(std::optional<pid_t> child);
+  void refresh();
+  void set_timer();
+
+  DeviceDescription description_;
+  LiveTree tree_;
+  std::unique_ptr<SharedDevice> device_;
+  int epoll_ = -1, listen_ = -1, signals_ = -1, inotify_ = -1, timer_ = -1;
+  bool timer_on_ = false;
+  std::map<int, Connection> connections_;  // by socket
+  std::map<int, int> pidfds_;              // pidfd -> socket
+  std::int64_t last_busy_ns_ = 0;
+  Nanoseconds last_refresh_{0};
+  std::uint32_t next_pasid_ = 32769;
+  int status_ = 0;
+};
+
+}  // namespace apusched::softapu

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "queue/kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace apusched::softapu {
+namespace {
+
+constexpr std::size_t kHintWindow = 256;  // bytes; test kernels are aligned to as much
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kFingerprintBytes = 64;
+// ROCr puts its own shaders straight behind an amd_kernel_code_t of this size.
+constexpr std::int64_t kRocrEntryOffset = 256;
+
+struct Fingerprint {
+  std::uint64_t hash;
+  KernelEffect effect;
+};
+
+// FNV-1a of the first 64 bytes of code, seen with ROCr 5.2.3.
+constexpr std::array<Fingerprint, 6> kBlitKernels = {{
+    {0xa86792112f2cc725, KernelEffect::copy_aligned},
+    {0x249a88cff7bb54f9, KernelEffect::copy_misaligned},
+    {0x1fb43d732ddd1ea8, KernelEffect::fill},
+    {0xa93a79981bd4d719, KernelEffect::copy_aligned},
+    {0x708ac48c7bc2dbbd, KernelEffect::copy_misaligned},
+    {0xf3249e5071f770b2, KernelEffect::fill},
+}};
+
+std::uint64_t fnv1a(const std::byte* bytes, std::size_t count) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (std::size_t i = 0; i < count; i++)
+    hash = (hash ^ static_cast<std::uint64_t>(bytes[i])) * 0x100000001b3;
+  return hash;
+}
+
+struct Hint {
+  std::uint32_t magic, operation, ns_per_workgroup;
+};
+
+bool find_hint(const std::byte* code, Hint& hint) {
+  // Never past the page: what follows a foreign kernel may not be mapped.
+  const auto in_page = kPageBytes - reinterpret_cast<std::uintptr_t>(code) % kPageBytes;
+  const std::size_t window = std::min(kHintWindow, in_page);
+  for (std::size_t at = 0; at + sizeof hint <= window; at += 4) {
+    std::memcpy(&hint, code + at, sizeof hint);
+    if (hint.magic == kHintMagic) return true;
+  }
+  return false;
+}
+
+template <class T>
+T argument(const DispatchPacket& packet, std::size_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(packet.kernarg_address) + offset,
+              sizeof value);
+  return value;
+}
+
+// Arguments of the blit kernels (amd_blit_kernel.h of ROCr): running source and destination
+// addresses of each phase, the last of them the ends.
+struct BlitRange {
+  std::uint64_t source = 0, destination = 0, bytes = 0;
+};
+
+BlitRange blit_range(KernelEffect effect, const DispatchPacket& packet) {
+  const auto word = [&](std::size_t i) { return argument<std::uint64_t>(packet, i * 8); };
+  switch (effect) {
+    case KernelEffect::copy_aligned: return {word(0), word(1), word(8) - word(0)};
+    case KernelEffect::copy_misaligned: return {word(0), word(1), word(4) - word(0)};
+    case KernelEffect::fill: return {0, word(0), word(2) - word(0)};
+    default: return {};
+  }
+}
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers
+}
+
+}  // namespace
+
+KernelWork KernelTable::blit(KernelEffect effect, const DispatchPacket& packet) const {
+  const double bytes = static_cast<double>(blit_range(effect, packet).bytes);
+  KernelWork work;
+  work.effect = effect;
+  // Bound by memory, not by how it was cut into workgroups.
+  work.cost = {description_.compute_units,
+               bytes * 1000.0 / std::max(1U, description_.copy_bytes_per_us)};
+  return work;
+}
+
+KernelWork KernelTable::resolve(const DispatchPacket& packet) const {
+  const auto* object = static_cast<const std::byte*>(pointer(packet.kernel_object));
+  // The same place in an amd_kernel_code_t and in a kernel descriptor of code object v3 and later.
+  std::int64_t entry = 0;
+  std::memcpy(&entry, object + 16, sizeof entry);
+  const std::byte* code = object + entry;
+  KernelWork work;
+  work.cost = {workgroup_count(packet), static_cast<double>(description_.workgroup_ns)};
+  Hint hint{};
+  if (find_hint(code, hint)) {
+    work.cost.ns_per_workgroup = hint.ns_per_workgroup;
+    work.effect = hint.operation == 1 ? KernelEffect::fill32 : KernelEffect::none;
+    return work;
+  }
+  if (entry != kRocrEntryOffset) return work;
+  const std::uint64_t hash = fnv1a(code, kFingerprintBytes);
+  for (const Fingerprint& known : kBlitKernels)
+    if (known.hash == hash) return blit(known.effect, packet);
+  std::fprintf(stderr, "softapu: blit kernel %#018llx is unknown; add it to queue/kernels.cpp\n",
+               static_cast<unsigned long long>(hash));
+  work.effect = KernelEffect::unknown_blit;
+  return work;
+}
+
+void KernelTable::perform(const KernelWork& work, const DispatchPacket& packet) const {
+  const BlitRange range = blit_range(work.effect, packet);
+  switch (work.effect) {
+    case KernelEffect::none:
+    case KernelEffect::unknown_blit: break;
+    case KernelEffect::fill32:
+      std::fill_n(static_cast<std::uint32_t*>(pointer(argument<std::uint64_t>(packet, 0))),
+                  packet.grid_size_x, argument<std::uint32_t>(packet, 8));
+      break;
+    case KernelEffect::copy_aligned:
+    case KernelEffect::copy_misaligned:
+      std::memcpy(pointer(range.destination), pointer(range.source), range.bytes);
+      break;
+    case KernelEffect::fill:
+      std::fill_n(static_cast<std::uint32_t*>(pointer(range.destination)), range.bytes / 4,
+                  argument<std::uint32_t>(packet, 24));
+      break;
+  }
+}
+
+}  // namespace apusched::softapu

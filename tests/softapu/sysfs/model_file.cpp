@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#include "sysfs/model_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "device/model.h"
+
+namespace apusched::softapu {
+namespace {
+
+using nlohmann::json;
+
+template <std::size_t N>
+void copy_text(std::array<char, N>& out, const std::string& text) {
+  if (text.size() >= N) throw ModelError("\"" + text + "\" is too long");
+  std::copy(text.begin(), text.end(), out.begin());
+}
+
+DpmTable read_table(const json& rows) {
+  DpmTable table;
+  if (rows.empty() || rows.size() > kMaxDpmStates) throw ModelError("clock table: 1 to 8 rows");
+  for (const json& row : rows) table.mhz[table.count++] = row.get<std::uint32_t>();
+  return table;
+}
+
+std::uint32_t read_levels(const json& names) {
+  std::uint32_t mask = 0;
+  for (const json& name : names) {
+    const auto level = parse_level(name.get<std::string>());
+    if (!level) throw ModelError("unknown level " + name.dump());
+    mask |= 1U << static_cast<unsigned>(*level);
+  }
+  return mask;
+}
+
+std::vector<CacheModel> read_caches(const json& list) {
+  std::vector<CacheModel> caches;
+  for (const json& entry : list) {
+    CacheModel cache;
+    cache.level = entry.at("level");
+    cache.kib = entry.at("kib");
+    cache.line = entry.at("line");
+    const std::string per = entry.at("per");
+    if (per == "cu")
+      cache.per = CacheModel::Per::cu;
+    else if (per == "array")
+      cache.per = CacheModel::Per::array;
+    else if (per != "device")
+      throw ModelError("caches: per: expected cu, array or device, got " + per);
+    caches.push_back(cache);
+  }
+  return caches;
+}
+
+void read_shader(const json& file, MachineModel& m) {
+  const json& gfx = file.at("gfx");
+  copy_text(m.device.gfx_name, gfx.at("name"));
+  m.device.gfx_major = gfx.at("major");
+  m.gfx_minor = gfx.at("minor");
+  m.gfx_stepping = gfx.at("stepping");
+  const json& shader = file.at("shader");
+  m.device.compute_units = shader.at("compute_units");
+  m.device.shader_engines = shader.at("shader_engines");
+  m.device.arrays_per_engine = shader.at("arrays_per_engine");
+  m.device.simds_per_cu = shader.at("simds_per_cu");
+  m.wave_size = shader.at("wave_size");
+  m.max_waves_per_simd = shader.at("max_waves_per_simd");
+  m.max_scratch_slots_per_cu = shader.at("max_scratch_slots_per_cu");
+  m.lds_kib = shader.at("lds_kib");
+  m.gws = shader.at("gws");
+  m.capability = shader.at("capability");
+  const std::uint32_t arrays = m.device.shader_engines * m.device.arrays_per_engine;
+  if (arrays == 0 || m.device.simds_per_cu == 0 || m.device.compute_units == 0 ||
+      m.device.compute_units > kMaxComputeUnits)
+    throw ModelError("shader: no or too many compute units");
+}
+
+void read_pci(const json& file, MachineModel& m) {
+  const json& pci = file.at("pci");
+  m.pci_address = pci.at("address");
+  m.pci_parent = pci.at("parent");
+  m.pci_device = pci.at("device");
+  m.pci_revision = pci.at("revision");
+  m.subsystem_vendor = pci.at("subsystem_vendor");
+  m.subsystem_device = pci.at("subsystem_device");
+  m.link_speed = pci.at("link_speed");
+  m.link_width = pci.at("link_width");
+  unsigned part[4];
+  if (std::sscanf(m.pci_address.c_str(), "%4x:%2x:%2x.%1x", &part[0], &part[1], &part[2],
+                  &part[3]) != 4)
+    throw ModelError("pci: address: expected dddd:bb:dd.f, got " + m.pci_address);
+  m.card = file.at("drm").at("card");
+  m.device.drm_render_minor = file.at("drm").at("render_minor");
+}
+
+void read_memory_and_clocks(const json& file, MachineModel& m) {
+  const json& cpu = file.at("cpu");
+  m.cpu_cores = cpu.at("cores");
+  m.cpu_max_mhz = cpu.at("max_mhz");
+  m.cpu_memory_bytes = cpu.at("memory_bytes");
+  const json& clocks = file.at("clocks");
+  m.device.reference_sclk_mhz = clocks.at("reference_sclk_mhz");
+  m.device.sclk = read_table(clocks.at("sclk_mhz"));
+  m.device.mclk = read_table(clocks.at("mclk_mhz"));
+  if (m.device.reference_sclk_mhz == 0) throw ModelError("clocks: reference_sclk_mhz is 0");
+  const json& memory = file.at("memory");
+  m.device.vram_bytes = memory.at("vram_bytes");
+  m.device.gtt_bytes = memory.at("gtt_bytes");
+  m.device.kfd_pool_bytes = memory.at("kfd_pool_bytes");
+  m.device.vram_base_used = memory.at("vram_base_used");
+  m.device.gtt_base_used = memory.at("gtt_base_used");
+  m.kfd_vram_is_gtt = memory.at("kfd_vram_is_gtt");
+  m.memory_width_bits = memory.at("width_bits");
+}
+
+void read_rest(const json& file, MachineModel& m) {
+  m.mec_firmware = file.at("firmware").at("mec");
+  m.sdma_firmware = file.at("firmware").at("sdma");
+  m.vbios = file.at("firmware").at("vbios");
+  const json& queues = file.at("queues");
+  m.device.num_cp_queues = queues.at("num_cp_queues");
+  m.sdma_engines = queues.at("sdma_engines");
+  m.sdma_queues_per_engine = queues.at("sdma_queues_per_engine");
+  m.device.max_in_flight_per_queue = queues.at("max_in_flight");
+  if (m.device.max_in_flight_per_queue == 0 || m.device.max_in_flight_per_queue > kMaxInFlight)
+    throw ModelError("queues: max_in_flight: expected 1 to 8");
+  m.caches = read_caches(file.at("caches"));
+  const json& timing = file.at("timing");
+  m.device.dispatch_overhead_ns = timing.at("dispatch_overhead_ns");
+  m.device.workgroup_ns = timing.at("workgroup_ns");
+  m.device.copy_bytes_per_us = timing.at("copy_bytes_per_us");
+  m.device.load_time_constant_us = timing.at("load_time_constant_us");
+  const json& sensors = file.at("sensors");
+  m.power_file = sensors.at("power_file");
+  m.power_label = sensors.at("power_label");
+  m.idle_w = sensors.at("idle_w");
+  m.busy_w = sensors.at("busy_w");
+  m.ambient_c = sensors.at("ambient_c");
+  m.c_per_w = sensors.at("c_per_w");
+  m.vddgfx_mv = sensors.at("vddgfx_mv");
+  m.vddnb_mv = sensors.at("vddnb_mv");
+  const json& quirks = file.at("quirks");
+  m.device.allowed_levels = read_levels(quirks.at("levels"));
+  if (!quirks.at("unique_id").is_null()) m.unique_id = quirks.at("unique_id").get<std::string>();
+  m.sclk_row_1_is_current = quirks.at("sclk_row_1_is_current");
+  m.cu_occupancy = quirks.at("cu_occupancy");
+}
+
+}  // namespace
+
+std::uint32_t MachineModel::pci_domain() const {
+  return static_cast<std::uint32_t>(std::stoul(pci_address.substr(0, 4), nullptr, 16));
+}
+
+std::uint32_t MachineModel::pci_location() const {
+  const auto field = [this](std::size_t at, std::size_t length) {
+    return static_cast<std::uint32_t>(std::stoul(pci_address.substr(at, length), nullptr, 16));
+  };
+  return field(5, 2) << 8 | field(8, 2) << 3 | field(11, 1);
+}
+
+MachineModel read_model(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw ModelError(path + ": cannot be read");
+  try {
+    const json file = json::parse(in);
+    MachineModel m;
+    m.name = file.at("model");
+    m.node_name = file.at("node_name");
+    m.device.gpu_id = file.at("gpu_id");
+    copy_text(m.device.marketing_name, file.at("marketing_name"));
+    read_shader(file, m);
+    read_pci(file, m);
+    read_memory_and_clocks(file, m);
+    read_rest(file, m);
+    return m;
+  } catch (const json::exception& error) {
+    throw ModelError(path + ": " + error.what());
+  } catch (const ModelError& error) {
+    throw ModelError(path + ": " + error.what());
+  }
+}
+
+}  // namespace apusched::softapu
