@@ -4,3 +4,5 @@ apusched_test(settings_test SOURCES
   LINK apusched::settings)
 target_compile_definitions(settings_test PRIVATE
   APUSCHED_CONFIG_DIR="${PROJECT_SOURCE_DIR}/config")
+apusched_test(ctl_test SOURCES ctl_render_test.cpp ctl_json_test.cpp ctl_command_test.cpp
+  LINK apusched::ctl)

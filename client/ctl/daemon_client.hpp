@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ctl/exit_code.hpp"
+#include "ctl/model.hpp"
+
+namespace apusched::ctl {
+
+/// The daemon as the commands see it. Calls block until the daemon answers or a time limit of
+/// ten seconds passes.
+class DaemonClient {
+ public:
+  virtual ~DaemonClient() = default;
+  [[nodiscard]] virtual Outcome<DaemonView> daemon() = 0;
+  /// By PID.
+  [[nodiscard]] virtual Outcome<std::vector<ProcessView>> processes() = 0;
+  /// By PCI address. `fresh`: waits for new readings (the daemon limits how often).
+  [[nodiscard]] virtual Outcome<std::vector<GpuView>> gpus(bool fresh) = 0;
+  /// Opens a pidfd for `pid` itself, so that the daemon cannot take a later process for it.
+  /// Answers the new registration's object path.
+  [[nodiscard]] virtual Outcome<std::string> register_process(std::uint32_t pid,
+                                                              const std::string& profile,
+                                                              bool include_children) = 0;
+  [[nodiscard]] virtual Outcome<void> unregister(const std::string& object_path) = 0;
+};
+
+/// `bus` is "system", "session" or a D-Bus address. Never starts the daemon.
+[[nodiscard]] Outcome<std::unique_ptr<DaemonClient>> connect(const std::string& bus);
+
+/// Turns a D-Bus error into an exit code and a sentence (pure; for tests).
+[[nodiscard]] Failure failure_of(const std::string& error_name, const std::string& message);
+
+}  // namespace apusched::ctl

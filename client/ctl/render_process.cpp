@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "ctl/render.hpp"
+
+namespace apusched::ctl {
+namespace {
+
+Tone tone_of(std::string_view outcome) {
+  if (outcome == "applied") return Tone::good;
+  if (outcome == "pending" || outcome == "dry_run" || outcome == "contended")
+    return Tone::attention;
+  if (outcome == "denied" || outcome == "failed") return Tone::bad;
+  return Tone::faint;
+}
+
+std::string spoken(std::string_view outcome) {
+  return outcome == "dry_run" ? "dry run" : printable(outcome);
+}
+
+void lever_row(Table& table, std::string_view name, const LeverView& lever) {
+  table.row({{printable(name)},
+             {spoken(lever.outcome), tone_of(lever.outcome)},
+             {printable(lever.value)},
+             {printable(lever.target)},
+             {printable(lever.detail), Tone::faint}});
+}
+
+std::string lever_table(const std::map<std::string, LeverView>& levers, const Style& style) {
+  using enum Table::Align;
+  // the order in which they act on a process, then whatever a newer daemon may know
+  constexpr std::array<std::string_view, 5> kOrder{"nice", "autogroup", "cpu_weight", "io_weight",
+                                                   "performance_level"};
+  Table table({left, left, left, left, left});
+  table.row({{"LEVER", Tone::strong},
+             {"OUTCOME", Tone::strong},
+             {"VALUE", Tone::strong},
+             {"TARGET", Tone::strong},
+             {"WHY", Tone::strong}});
+  for (const auto name : kOrder)
+    if (const auto lever = levers.find(std::string(name)); lever != levers.end())
+      lever_row(table, name, lever->second);
+  for (const auto& [name, lever] : levers)
+    if (std::ranges::find(kOrder, name) == kOrder.end()) lever_row(table, name, lever);
+  return table.render(style, "  ");
+}
+
+std::string extent(const ProcessView& process) {
+  return fmt::format("{} in {}", counted(process.threads, "thread", "threads"),
+                     counted(process.members, "process", "processes"));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + printable(word);
+  return text;
+}
+
+}  // namespace
+
+std::string render_process(const ProcessView& process, const Style& style) {
+  std::string text = fmt::format(
+      "{}  {}  {} ({})\n", style.paint(Tone::strong, fmt::format("process {}", process.pid)),
+      printable(process.executable), printable(process.profile), printable(process.work_class));
+  text += fmt::format("  {}, uid {}, asked for by {}\n", extent(process), process.user,
+                      printable(process.source));
+  text += fmt::format("  unit {}, {}\n", process.unit.empty() ? "unknown" : printable(process.unit),
+                      process.gpus.empty() ? "no GPU queues" : "queues on " + joined(process.gpus));
+  if (process.levers.empty()) return text + "  no levers: the profile asks for nothing\n";
+  return text + lever_table(process.levers, style);
+}
+
+std::string render_list(const std::vector<ProcessView>& processes, const Style& style) {
+  using enum Table::Align;
+  if (processes.empty()) return "no registered processes\n";
+  Table table({right, left, left, right, left, left});
+  table.row({{"PID", Tone::strong},
+             {"PROFILE", Tone::strong},
+             {"CLASS", Tone::strong},
+             {"THREADS", Tone::strong},
+             {"UNIT", Tone::strong},
+             {"EXECUTABLE", Tone::strong}});
+  for (const auto& process : processes)
+    table.row({{std::to_string(process.pid)},
+               {printable(process.profile)},
+               {printable(process.work_class)},
+               {std::to_string(process.threads)},
+               {process.unit.empty() ? "-" : printable(process.unit)},
+               {printable(process.executable)}});
+  return table.render(style, "");
+}
+
+}  // namespace apusched::ctl

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ctl/command.hpp"
+#include "ctl_sample_views.hpp"
+
+namespace apusched::ctl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Command : public testing::Test {
+ protected:
+  /// Runs a command line against the fake daemon.
+  Outcome<void> run(std::vector<std::string> words, bool json = false) {
+    CLI::App app;
+    Action action;
+    add_status(app, action);
+    add_list(app, action);
+    add_register(app, action);
+    add_unregister(app, action);
+    add_gpu(app, action);
+    add_probe(app, action);
+    std::ranges::reverse(words);  // CLI11 takes them last first
+    app.parse(words);
+    out_.str("");
+    Session session{daemon_, out_, Style(false), json, false};
+    return action(session);
+  }
+  [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out_.str()); }
+
+  FakeDaemon daemon_;
+  std::ostringstream out_;
+};
+
+TEST_F(Command, status_writes_text_or_json) {
+  ASSERT_TRUE(run({"status"}));
+  EXPECT_THAT(out_.str(), HasSubstr("apuschedd 0.1.0: active"));
+  ASSERT_TRUE(run({"status"}, true));
+  EXPECT_EQ(json()["processes"][0]["pid"], 4711);
+}
+
+TEST_F(Command, gpu_asks_for_fresh_readings_and_probe_does_not) {
+  ASSERT_TRUE(run({"gpu"}, true));
+  EXPECT_TRUE(daemon_.asked_fresh);
+  ASSERT_TRUE(run({"probe"}, true));
+  EXPECT_FALSE(daemon_.asked_fresh);
+  EXPECT_EQ(json()["gpus"][0]["dispatch_latency"]["queue"]["p99_ns"], 45000);
+}
+
+TEST_F(Command, register_passes_pid_profile_and_children_and_shows_the_levers) {
+  ASSERT_TRUE(run({"register", "4711", "--profile", "llm-interactive", "--include-children"}));
+  EXPECT_EQ(daemon_.registered, std::tuple(4711U, std::string("llm-interactive"), true));
+  EXPECT_THAT(out_.str(), HasSubstr("nice        applied"));
+  ASSERT_TRUE(run({"register", "4711", "-p", "background"}, true));
+  EXPECT_EQ(daemon_.registered, std::tuple(4711U, std::string("background"), false));
+  EXPECT_EQ(json()["process"]["pid"], 4711);
+}
+
+TEST_F(Command, register_says_when_the_process_ended_meanwhile) {
+  daemon_.status.processes.clear();
+  const auto done = run({"register", "4711", "-p", "background"});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ExitCode::not_found);
+}
+
+TEST_F(Command, register_needs_a_profile_and_a_possible_pid) {
+  EXPECT_THROW(static_cast<void>(run({"register", "4711"})), CLI::RequiredError);
+  for (const char* pid : {"0", "-1", "2147483648", "12x", "self", ""})
+    EXPECT_THROW(static_cast<void>(run({"register", "-p", "background", "--", pid})),
+                 CLI::ParseError)
+        << pid;
+}
+
+TEST_F(Command, unregister_releases_every_registration_of_the_pid) {
+  auto second = sample_process();
+  second.object_path = "/org/apusched1/process/2";
+  auto other = sample_process();
+  other.pid = 5;
+  daemon_.status.processes.push_back(second);
+  daemon_.status.processes.push_back(other);
+  ASSERT_TRUE(run({"unregister", "4711"}));
+  EXPECT_THAT(daemon_.released,
+              ElementsAre("/org/apusched1/process/1", "/org/apusched1/process/2"));
+}
+
+TEST_F(Command, unregister_of_a_process_that_is_not_registered_is_not_found) {
+  const auto done = run({"unregister", "99"});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ExitCode::not_found);
+  EXPECT_THAT(done.error().sentence, HasSubstr("apuschedctl list"));
+}
+
+TEST_F(Command, every_command_hands_on_what_the_daemon_says) {
+  daemon_.failure = Failure{ExitCode::denied, "no"};
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"status"},
+                                                {"list"},
+                                                {"gpu"},
+                                                {"probe"},
+                                                {"unregister", "1"},
+                                                {"register", "1", "-p", "x"}}) {
+    const auto done = run(words);
+    ASSERT_FALSE(done) << words.front();
+    EXPECT_EQ(done.error(), *daemon_.failure);
+    EXPECT_EQ(out_.str(), "");
+  }
+}
+
+TEST(Repeat, shows_again_until_reading_fails) {
+  FakeDaemon daemon;
+  std::ostringstream out;
+  Session session{daemon, out, Style(false), true, false};
+  int rounds = 0;
+  const auto done =
+      repeat(session, std::chrono::duration<double>(1e-6), [&]() -> Outcome<std::string> {
+        if (++rounds > 3) return tl::unexpected(Failure{ExitCode::unreachable, "gone"});
+        return std::string("x\n");
+      });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(out.str(), "x\nx\nx\n");
+}
+
+TEST(Repeat, stops_when_nobody_reads_any_more) {
+  FakeDaemon daemon;
+  std::ostringstream out;
+  Session session{daemon, out, Style(false), true, false};
+  out.setstate(std::ios::badbit);
+  EXPECT_TRUE(
+      repeat(session, std::chrono::duration<double>(1e-6), [] { return std::string("x"); }));
+}
+
+TEST(FailureOf, daemon_errors_are_their_sentence_with_their_exit_code) {
+  const auto code = [](const std::string& kind) {
+    return failure_of("org.apusched1.Error." + kind, "sentence").code;
+  };
+  EXPECT_EQ(code("InvalidArgument"), ExitCode::refused);
+  EXPECT_EQ(code("UnknownProfile"), ExitCode::refused);
+  EXPECT_EQ(code("NotAllowed"), ExitCode::refused);
+  EXPECT_EQ(code("LimitReached"), ExitCode::refused);
+  EXPECT_EQ(code("NoSuchProcess"), ExitCode::not_found);
+  EXPECT_EQ(code("NotRegistered"), ExitCode::not_found);
+  EXPECT_EQ(code("AccessDenied"), ExitCode::denied);
+  EXPECT_EQ(failure_of("org.apusched1.Error.Failed", "it \x1b[1m broke").sentence, "it ?[1m broke");
+}
+
+TEST(FailureOf, an_absent_daemon_is_one_sentence_that_says_how_to_start_it) {
+  for (const char* name :
+       {"org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+        "org.freedesktop.DBus.Error.Spawn.ChildExited"}) {
+    const auto failure = failure_of(name, "whatever");
+    EXPECT_EQ(failure.code, ExitCode::unreachable);
+    EXPECT_EQ(failure.sentence,
+              "apuschedd is not running; start it with: systemctl start apuschedd");
+  }
+}
+
+TEST(FailureOf, silence_and_bus_denial_are_told_apart) {
+  EXPECT_EQ(failure_of("org.freedesktop.DBus.Error.NoReply", "").code, ExitCode::unreachable);
+  EXPECT_EQ(failure_of("org.freedesktop.DBus.Error.AccessDenied", "").code, ExitCode::denied);
+  EXPECT_EQ(failure_of("org.freedesktop.DBus.Error.UnknownMethod", "x").code, ExitCode::refused);
+}
+
+}  // namespace
+}  // namespace apusched::ctl
