@@ -19,7 +19,8 @@ std::optional<ThreadKey> resource_thread(const ResourceKey& key) {
   return ThreadKey{*tid, StartTime{static_cast<std::uint64_t>(*start)}};
 }
 
-LeverValue Ledger::strongest(const LedgerEntry& entry) {
+LeverValue Ledger::wanted(const LedgerEntry& entry) {
+  if (entry.holders.empty()) return entry.original;
   // Two wishes for the same resource: the one that favours its holder more wins, so that a
   // background process never holds back a critical one in the same unit or session.
   return std::ranges::max_element(
@@ -38,9 +39,9 @@ LedgerStep Ledger::hold(const ResourceKey& key, const Holding& holding,
   else
     mine->wish = holding.wish;
   if (entry.contended) return {};
-  const auto wanted = strongest(entry);
-  if (entry.written == wanted) return {};
-  return {wanted, false};
+  const auto value = wanted(entry);
+  if (entry.written == value) return {};
+  return {value, false};
 }
 
 LedgerStep Ledger::release(const ResourceKey& key, RegistrationId holder) {
@@ -54,9 +55,9 @@ LedgerStep Ledger::release(const ResourceKey& key, RegistrationId holder) {
     const bool ours = entry.written && !entry.contended;
     return {ours ? std::optional(entry.original) : std::nullopt, true};
   }
-  const auto wanted = strongest(entry);
-  if (entry.contended || entry.written == wanted) return {};
-  return {wanted, false};
+  const auto value = wanted(entry);
+  if (entry.contended || entry.written == value) return {};
+  return {value, false};
 }
 
 void Ledger::note_written(const ResourceKey& key, const LeverValue& value) {

@@ -70,8 +70,10 @@ class Ledger {
   [[nodiscard]] const std::map<ResourceKey, LedgerEntry>& entries() const { return entries_; }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
+  /// The strongest wish of the holders, or the original where nobody holds it.
+  [[nodiscard]] static LeverValue wanted(const LedgerEntry& entry);
+
  private:
-  [[nodiscard]] static LeverValue strongest(const LedgerEntry& entry);
   std::map<ResourceKey, LedgerEntry> entries_;
 };
 

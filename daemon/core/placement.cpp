@@ -23,12 +23,8 @@ LeverReach autogroup_reach(const Placement& at) {
 }
 
 LeverReach weight_reach(LeverKind kind, const Placement& at) {
-  const std::string what = kind == LeverKind::cpu_weight ? "cpu" : "io";
   if (kind == LeverKind::cpu_weight && at.sched_ext_active)
-    return {true, "a sched_ext scheduler is active: it may ignore the weight"};
-  if (kind == LeverKind::cpu_weight && at.cpu_group == "/")
-    return {false, "the process is in the root cpu group: a " + what +
-                       " weight needs a cgroup of its own (run it as a service or scope)"};
+    return {true, "acts against sibling units, but a sched_ext scheduler may ignore it"};
   return {true, "acts against sibling units"};
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include "app/gpu_watch.hpp"
+
+#include <algorithm>
+
+namespace apusched::app {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr int kIdleScansBeforeBursts = 4;
+constexpr auto kRefreshDeadline = 4s;
+/// Refresh is open to every user: no more than this often does it reach the hardware.
+constexpr auto kRefreshInterval = 1s;
+
+std::string_view to_string(ports::ProbeMode mode) {
+  switch (mode) {
+    case ports::ProbeMode::off:
+      return "off";
+    case ports::ProbeMode::burst:
+      return "burst";
+    case ports::ProbeMode::continuous:
+      return "continuous";
+  }
+  return "?";
+}
+
+std::string helper_text(const ports::GpuHelper* helper) {
+  if (helper == nullptr) return "absent";
+  switch (helper->state()) {
+    case ports::HelperState::absent:
+      return "absent";
+    case ports::HelperState::starting:
+      return "starting";
+    case ports::HelperState::ready:
+      return "ready";
+    case ports::HelperState::degraded:
+      return "degraded: " + helper->reason();
+  }
+  return "?";
+}
+
+}  // namespace
+
+GpuWatch::GpuWatch(ports::GpuTopology& topology, ports::EventLoop& loop, ports::Report& report,
+                   const core::Config& config, HelperFactory make_helper)
+    : topology_(topology),
+      loop_(loop),
+      report_(report),
+      config_(config),
+      make_helper_(std::move(make_helper)) {}
+
+void GpuWatch::discover() {
+  if (!config_.gpu.enabled) {
+    why_none_ = "GPU functions are off: gpu.enabled is false in the configuration";
+    return;
+  }
+  for (auto& facts : topology_.discover(why_none_)) {
+    auto gpu = std::make_unique<Gpu>(facts);
+    gpu->helper = make_helper_(facts);
+    gpu->helper->set_events(this);
+    for (const auto source : {core::ProbeSource::queue, core::ProbeSource::kernel})
+      gpu->windows.emplace(source, core::LatencyWindow(config_.probe.window_samples));
+    gpus_.push_back(std::move(gpu));
+  }
+  if (gpus_.empty() && why_none_.empty()) why_none_ = "no GPU found";
+}
+
+std::vector<core::PciAddress> GpuWatch::gpus_of(core::Pid pid) {
+  std::vector<core::PciAddress> result;
+  if (gpus_.empty()) return result;
+  const auto ids = topology_.queue_gpu_ids(pid);
+  for (const auto& gpu : gpus_)
+    if (std::ranges::find(ids, gpu->facts.kfd_gpu_id) != ids.end())
+      result.push_back(gpu->facts.pci);
+  return result;
+}
+
+void GpuWatch::update(const std::map<core::PciAddress, bool>& worked) {
+  const auto now = loop_.now();
+  for (const auto& gpu : gpus_) {
+    const auto found = worked.find(gpu->facts.pci);
+    if (found == worked.end() || !config_.probe.enabled) {
+      set_mode(*gpu, ports::ProbeMode::off);
+      continue;
+    }
+    gpu->idle_scans = found->second ? 0 : gpu->idle_scans + 1;
+    const bool idle = gpu->idle_scans >= kIdleScansBeforeBursts;
+    set_mode(*gpu, idle ? ports::ProbeMode::burst : ports::ProbeMode::continuous);
+    if (!idle && now - gpu->telemetry_asked >= config_.gpu.telemetry_interval) {
+      gpu->telemetry_asked = now;
+      gpu->helper->request_telemetry();
+    }
+  }
+}
+
+void GpuWatch::set_mode(Gpu& gpu, ports::ProbeMode mode) {
+  if (gpu.mode == mode) return;
+  const bool starts = gpu.mode == ports::ProbeMode::off;
+  gpu.mode = mode;
+  if (starts) {
+    gpu.idle_scans = 0;
+    for (auto& [source, window] : gpu.windows) window.clear();
+  }
+  gpu.helper->set_mode(mode, config_.probe);
+  if (changed_) changed_(gpu.facts.pci);
+}
+
+void GpuWatch::stop() {
+  for (const auto& gpu : gpus_) {
+    set_mode(*gpu, ports::ProbeMode::off);
+    answer(*gpu, core::fail(core::ErrorCode::failed, "refresh", "", "the daemon is stopping"));
+  }
+}
+
+GpuWatch::Gpu* GpuWatch::find(const core::PciAddress& address) {
+  const auto found =
+      std::ranges::find_if(gpus_, [&](const auto& gpu) { return gpu->facts.pci == address; });
+  return found == gpus_.end() ? nullptr : found->get();
+}
+
+void GpuWatch::refresh(const core::PciAddress& address,
+                       std::function<void(core::Result<void>)> done) {
+  constexpr std::size_t kMaxWaiters = 64;
+  auto* gpu = find(address);
+  if (gpu == nullptr)
+    return done(core::fail(core::ErrorCode::not_found, "refresh", address.text(), "no such GPU"));
+  if (gpu->telemetry && loop_.now() - gpu->telemetry_at < kRefreshInterval) return done({});
+  if (gpu->waiters.size() >= kMaxWaiters)
+    return done(core::fail(core::ErrorCode::limit_reached, "refresh", address.text(),
+                           "too many callers are waiting; try again"));
+  auto timeout = loop_.after(kRefreshDeadline, [this, address] {
+    if (auto* late = find(address))
+      answer(*late, core::fail(core::ErrorCode::timed_out, "refresh", address.text(),
+                               "the GPU helper did not answer: " + late->helper->reason()));
+  });
+  const bool first = gpu->waiters.empty();
+  gpu->waiters.push_back({std::move(done), std::move(timeout)});
+  if (first) gpu->helper->request_telemetry();
+}
+
+void GpuWatch::answer(Gpu& gpu, const core::Result<void>& result) {
+  for (auto& waiter : std::exchange(gpu.waiters, {})) waiter.done(result);
+}
+
+GpuView GpuWatch::view_of(const Gpu& gpu) const {
+  GpuView view{gpu.facts, {}, {}, {}, {}, 0, {}, {}, {}};
+  view.telemetry = gpu.telemetry;
+  if (gpu.telemetry) {
+    view.telemetry_age =
+        std::chrono::duration_cast<std::chrono::milliseconds>(loop_.now() - gpu.telemetry_at);
+    if (gpu.telemetry->level) view.level = core::to_string(*gpu.telemetry->level);
+  }
+  view.queue_count = topology_.queue_count(gpu.facts.kfd_gpu_id);
+  view.helper = helper_text(gpu.helper.get());
+  view.probe_mode = to_string(gpu.mode);
+  for (const auto& [source, window] : gpu.windows)
+    if (const auto summary = window.summary()) view.latency.emplace(source, *summary);
+  return view;
+}
+
+std::vector<GpuView> GpuWatch::views() const {
+  std::vector<GpuView> result;
+  for (const auto& gpu : gpus_) result.push_back(view_of(*gpu));
+  return result;
+}
+
+std::vector<std::string> GpuWatch::degraded() const {
+  std::vector<std::string> result;
+  if (gpus_.empty()) result.push_back(why_none_);
+  for (const auto& gpu : gpus_)
+    if (gpu->helper->state() == ports::HelperState::degraded)
+      result.push_back("GPU " + gpu->facts.pci.text() + ": " + gpu->helper->reason());
+  return result;
+}
+
+void GpuWatch::on_sample(const core::PciAddress& address, const ports::ProbeSample& sample) {
+  auto* gpu = find(address);
+  if (gpu == nullptr) return;
+  const auto window = gpu->windows.find(sample.source);
+  if (window == gpu->windows.end()) return;
+  if (sample.lost)
+    window->second.add_lost();
+  else
+    window->second.add(sample.latency);
+}
+
+void GpuWatch::on_telemetry(const core::PciAddress& address, const ports::GpuTelemetry& telemetry) {
+  auto* gpu = find(address);
+  if (gpu == nullptr) return;
+  gpu->telemetry = telemetry;
+  gpu->telemetry_at = loop_.now();
+  if (telemetry.level && level_seen_) level_seen_(address, *telemetry.level);
+  answer(*gpu, {});
+}
+
+void GpuWatch::on_state(const core::PciAddress& address, ports::HelperState state,
+                        const std::string& reason) {
+  auto* gpu = find(address);
+  if (gpu == nullptr) return;
+  const bool degraded = state == ports::HelperState::degraded;
+  if (degraded) report_.degraded("GPU " + address.text(), reason);
+  if (!degraded && gpu->was_degraded && state == ports::HelperState::ready)
+    report_.recovered("GPU " + address.text());
+  if (degraded || state == ports::HelperState::ready) gpu->was_degraded = degraded;
+  if (changed_) changed_(address);
+}
+
+}  // namespace apusched::app

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+#include "app/service.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace apusched::app {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kStopDeadline = 5s;
+constexpr std::string_view kRegister = "register process";
+
+std::string names_of(const std::map<std::string, core::Profile>& profiles) {
+  std::string names;
+  for (const auto& [name, profile] : profiles) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+core::LeverStatus pending(core::LeverKind kind, const core::LeverValue& value) {
+  return {kind, core::Outcome::pending, {}, core::to_string(value), {}};
+}
+
+}  // namespace
+
+Service::Service(Ports ports, core::Config config, bool dry_run)
+    : ports_(std::move(ports)),
+      config_(std::move(config)),
+      dry_run_(dry_run),
+      book_(ports_.store, ports_.report),
+      thread_nice_(ports_.processes, ports_.scheduler, book_, ports_.report, config_.limits,
+                   dry_run),
+      autogroup_backend_(ports_.processes, ports_.scheduler),
+      cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
+      io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
+      level_backend_(ports_.levels),
+      autogroup_(core::LeverKind::autogroup, autogroup_backend_, book_, ports_.loop, ports_.report,
+                 dry_run),
+      cpu_weight_(core::LeverKind::cpu_weight, cpu_backend_, book_, ports_.loop, ports_.report,
+                  dry_run),
+      io_weight_(core::LeverKind::io_weight, io_backend_, book_, ports_.loop, ports_.report,
+                 dry_run),
+      level_(core::LeverKind::performance_level, level_backend_, book_, ports_.loop, ports_.report,
+             dry_run),
+      gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper) {
+  for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
+                          core::LeverKind::io_weight, core::LeverKind::performance_level})
+    lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
+  gpu_watch_.on_changed([this](const core::PciAddress& gpu) {
+    if (observer_ != nullptr) observer_->on_gpu_changed(gpu);
+    if (observer_ != nullptr) observer_->on_state_changed();
+  });
+  gpu_watch_.on_level_seen([this](const core::PciAddress& gpu, core::PerformanceLevel level) {
+    level_.observed(gpu.text(), level);
+  });
+}
+
+SharedLever& Service::lever(core::LeverKind kind) {
+  switch (kind) {
+    case core::LeverKind::autogroup:
+      return autogroup_;
+    case core::LeverKind::cpu_weight:
+      return cpu_weight_;
+    case core::LeverKind::io_weight:
+      return io_weight_;
+    default:
+      return level_;
+  }
+}
+
+core::Result<void> Service::start() {
+  if (auto loaded = book_.load(); !loaded) return loaded;
+  if (!dry_run_) {
+    thread_nice_.restore_leftovers();
+    for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
+                            core::LeverKind::io_weight, core::LeverKind::performance_level})
+      lever(kind).restore_leftovers();
+  }
+  gpu_watch_.discover();
+  return {};
+}
+
+core::Result<core::Profile> Service::profile_of(const RegisterRequest& request) const {
+  const auto found = config_.profiles.find(request.profile);
+  if (found == config_.profiles.end())
+    return core::fail(core::ErrorCode::not_found, "use profile", "\"" + request.profile + "\"",
+                      "no such profile; there are: " + names_of(config_.profiles));
+  auto profile = found->second;
+  if (request.include_children) profile.include_children = *request.include_children;
+  return profile;
+}
+
+core::Result<ports::ProcessFacts> Service::check(const ports::ProcessHandle& process) const {
+  const auto pid = process.pid();
+  const auto text = core::to_string(pid);
+  if (pid.value() == 1)
+    return core::fail(core::ErrorCode::denied, std::string(kRegister), text,
+                      "that is the init process; it must not be touched");
+  if (pid.value() == ::getpid())
+    return core::fail(core::ErrorCode::denied, std::string(kRegister), text,
+                      "that is the daemon itself");
+  auto facts = ports_.processes.facts(pid);
+  if (!facts) return facts;
+  if (facts->kernel_thread)
+    return core::fail(core::ErrorCode::denied, std::string(kRegister), text,
+                      "that is a kernel thread; it must not be touched");
+  // The pidfd outlives the reading above: only if the process still lives were these its facts.
+  if (!process.alive())
+    return core::fail(core::ErrorCode::gone, std::string(kRegister), text, "it has exited");
+  return facts;
+}
+
+std::size_t Service::member_count() const {
+  std::size_t count = 0;
+  for (const auto& [id, registration] : registrations_) count += registration.members.size();
+  return count;
+}
+
+core::Result<void> Service::check_limits(const core::ProcessKey& key) const {
+  const auto text = core::to_string(key.pid);
+  for (const auto& [id, registration] : registrations_)
+    if (registration.key == key)
+      return core::fail(core::ErrorCode::contended, std::string(kRegister), text,
+                        "it is registered already; unregister it first");
+  if (registrations_.size() >= config_.limits.max_processes)
+    return core::fail(
+        core::ErrorCode::limit_reached, std::string(kRegister), text,
+        "limits.max_processes = " + std::to_string(config_.limits.max_processes) + " is reached");
+  if (member_count() >= config_.limits.max_members)
+    return core::fail(
+        core::ErrorCode::limit_reached, std::string(kRegister), text,
+        "limits.max_members = " + std::to_string(config_.limits.max_members) + " is reached");
+  return {};
+}
+
+core::Result<core::RegistrationId> Service::add(RegisterRequest request) {
+  const auto profile = profile_of(request);
+  if (!profile) return tl::unexpected(profile.error());
+  const auto facts = check(*request.process);
+  if (!facts) return tl::unexpected(facts.error());
+  if (auto room = check_limits(facts->key); !room) return tl::unexpected(room.error());
+
+  const auto id = *core::RegistrationId::make(next_id_++);
+  Registration registration{
+      id, facts->key, *profile, facts->executable, facts->uid, request.source, {}, {}, {},
+      {}, {},         {}};
+  if (profile->cpu_weight)
+    set_status(registration, pending(core::LeverKind::cpu_weight, *profile->cpu_weight));
+  if (profile->io_weight)
+    set_status(registration, pending(core::LeverKind::io_weight, *profile->io_weight));
+  if (profile->autogroup_nice)
+    set_status(registration, pending(core::LeverKind::autogroup, *profile->autogroup_nice));
+  if (auto admitted = admit(registration, request); !admitted)
+    return tl::unexpected(admitted.error());
+  registrations_.emplace(id, std::move(registration));
+  ports_.report.registered(id, facts->key, profile->name);
+  ports_.loop.defer([this, id] { follow_up(id); });
+  schedule_scan();
+  if (observer_ != nullptr) observer_->on_added(id);
+  return id;
+}
+
+/// Takes the process (and its children there are) in and applies nice; on failure nothing stays.
+core::Result<void> Service::admit(Registration& registration, RegisterRequest& request) {
+  const auto pid = registration.key.pid;
+  auto& root =
+      registration.members
+          .emplace(pid, make_member(std::move(request.process), registration.key, registration.id))
+          .first->second;
+  if (root.exit_watch == nullptr)
+    return core::fail(core::ErrorCode::limit_reached, std::string(kRegister), core::to_string(pid),
+                      "no file descriptor left to watch it with");
+  if (registration.profile.include_children) scan_children(registration);
+  const auto result = apply_nice(registration, root);
+  if (!result && (result.error().code == core::ErrorCode::gone ||
+                  result.error().code == core::ErrorCode::limit_reached)) {
+    for (auto& [member_pid, member] : registration.members)
+      release_member(registration, member, false);
+    return tl::unexpected(result.error());
+  }
+  nice_status(registration, result);
+  return {};
+}
+
+Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
+                            const core::ProcessKey& key, core::RegistrationId id) {
+  Member member{nullptr, nullptr, NiceState{key, {}, {}}, 0, 0};
+  member.exit_watch = ports_.loop.watch_readable(
+      process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
+  member.handle = std::move(process);
+  return member;
+}
+
+/// What needs not be in force when the caller gets its answer.
+void Service::follow_up(core::RegistrationId id) {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return;
+  auto& registration = found->second;
+  if (auto placement = ports_.processes.placement(registration.key.pid))
+    registration.placement = std::move(*placement);
+  for (auto& [pid, member] : registration.members)
+    member.activity = ports_.processes.activity(pid).value_or(0);
+  apply_autogroup(registration);
+  apply_weights(registration);
+  follow_gpus(registration);
+  std::map<core::PciAddress, bool> worked;
+  for (const auto& gpu : registration.gpus) worked[*core::PciAddress::parse(gpu)] = true;
+  for (const auto& [other_id, other] : registrations_)
+    for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
+  gpu_watch_.update(worked);
+  if (observer_ != nullptr) observer_->on_changed(id);
+}
+
+core::Result<void> Service::remove(core::RegistrationId id, std::string_view why) {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end())
+    return core::fail(core::ErrorCode::not_found, "unregister", core::to_string(id),
+                      "no such registration");
+  auto registration = std::move(found->second);
+  registrations_.erase(found);
+  for (auto& [pid, member] : registration.members) release_member(registration, member, false);
+  release_shared(registration);
+  ports_.report.released(id, why);
+  if (registrations_.empty()) {
+    scan_timer_.reset();
+    gpu_watch_.update({});
+  }
+  if (observer_ != nullptr) observer_->on_removed(id);
+  return {};
+}
+
+void Service::member_exited(core::RegistrationId id, core::Pid pid) {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return;
+  auto& registration = found->second;
+  const auto member = registration.members.find(pid);
+  if (member == registration.members.end()) return;
+  // A wrapper may end before its workers: they stay covered until the last one is gone. Look for
+  // them while the kernel still knows whose children they were.
+  release_member(registration, member->second, true);
+  registration.members.erase(member);
+  if (registration.members.empty())
+    static_cast<void>(remove(id, "it has exited"));
+  else if (observer_ != nullptr)
+    observer_->on_changed(id);
+}
+
+void Service::release_member(Registration& registration, Member& member, bool exited) {
+  if (!registration.profile.nice) return;
+  const auto wish = *registration.profile.nice;
+  thread_nice_.release(member.nice, wish);
+  if (!exited && !registration.profile.include_children && member.nice.inherited)
+    thread_nice_.disinherit_descendants(member.nice.process.pid, wish, *member.nice.inherited);
+}
+
+void Service::release_shared(Registration& registration) {
+  if (registration.placement.autogroup)
+    autogroup_.release(*registration.placement.autogroup, registration.id);
+  if (!registration.unit.empty()) {
+    cpu_weight_.release(registration.unit, registration.id);
+    io_weight_.release(registration.unit, registration.id);
+  }
+  for (const auto& gpu : registration.gpus) level_.release(gpu, registration.id);
+}
+
+void Service::stop(std::function<void()> done) {
+  stopped_ = std::move(done);
+  for (const auto id : ids()) static_cast<void>(remove(id, "the daemon is stopping"));
+  gpu_watch_.stop();
+  stop_deadline_ = ports_.loop.after(kStopDeadline, [this] {
+    ports_.report.warning(
+        "not everything could be restored in time, the rest stays in the "
+        "ledger for apuschedd --restore");
+    if (auto finish = std::exchange(stopped_, nullptr)) finish();
+  });
+  finish_stop();
+}
+
+void Service::finish_stop() {
+  if (!stopped_ || !clean()) return;
+  stop_deadline_.reset();
+  std::exchange(stopped_, nullptr)();
+}
+
+bool Service::clean() const {
+  return book_.ledger().size() == 0;
+}
+
+void Service::refresh_gpu(const core::PciAddress& gpu,
+                          std::function<void(core::Result<void>)> done) {
+  gpu_watch_.refresh(gpu, std::move(done));
+}
+
+std::vector<core::RegistrationId> Service::ids() const {
+  std::vector<core::RegistrationId> result;
+  for (const auto& [id, registration] : registrations_) result.push_back(id);
+  return result;
+}
+
+std::optional<ProcessView> Service::view(core::RegistrationId id) const {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return std::nullopt;
+  const auto& registration = found->second;
+  ProcessView view{registration.key,
+                   registration.executable,
+                   registration.unit,
+                   registration.uid,
+                   registration.profile.work_class,
+                   registration.profile.name,
+                   registration.source,
+                   {},
+                   0,
+                   static_cast<std::uint32_t>(registration.members.size()),
+                   {registration.gpus.begin(), registration.gpus.end()}};
+  for (const auto& [kind, status] : registration.levers) view.levers.push_back(status);
+  for (const auto& [pid, member] : registration.members) view.threads += member.threads;
+  return view;
+}
+
+std::vector<GpuView> Service::gpus() const {
+  auto views = gpu_watch_.views();
+  for (auto& view : views) {
+    const auto* entry =
+        book_.ledger().find({core::LeverKind::performance_level, view.facts.pci.text()});
+    if (entry == nullptr) continue;
+    if (entry->written && !entry->contended) view.level = core::to_string(*entry->written);
+    if (entry->contended)
+      view.level_owner = "other";
+    else if (!entry->holders.empty())
+      view.level_owner = "apusched";
+  }
+  return views;
+}
+
+}  // namespace apusched::app

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/gpu_watch.hpp"
+#include "app/ledger_book.hpp"
+#include "app/lever_backends.hpp"
+#include "app/registration.hpp"
+#include "app/shared_lever.hpp"
+#include "app/thread_nice.hpp"
+#include "app/views.hpp"
+#include "core/config.hpp"
+
+namespace apusched::app {
+
+/// Everything the application needs from outside. All borrowed; must outlive the Service.
+struct Ports {
+  ports::ProcessSource& processes;
+  ports::Scheduler& scheduler;
+  ports::Units& units;
+  ports::GpuTopology& topology;
+  ports::LevelWriter& levels;
+  ports::LedgerStore& store;
+  ports::EventLoop& loop;
+  ports::Report& report;
+  GpuWatch::HelperFactory make_helper;
+};
+
+/// Hears of changes; called after the state has changed.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_added(core::RegistrationId id) = 0;
+  virtual void on_removed(core::RegistrationId id) = 0;
+  virtual void on_changed(core::RegistrationId id) = 0;
+  virtual void on_gpu_changed(const core::PciAddress& gpu) = 0;
+  virtual void on_state_changed() = 0;
+};
+
+struct RegisterRequest {
+  std::unique_ptr<ports::ProcessHandle> process;
+  std::string profile;
+  std::optional<bool> include_children;
+  std::string source;
+};
+
+/// The registry: takes registrations, applies their levers, follows their processes and restores.
+/// Owner of the registrations. Event-loop thread.
+class Service {
+ public:
+  Service(Ports ports, core::Config config, bool dry_run);
+
+  /// Takes over and restores what an earlier run left, finds the GPUs.
+  [[nodiscard]] core::Result<void> start();
+  void set_observer(Observer* observer) { observer_ = observer; }
+
+  /// Nice is in force when it returns; weights and GPU level follow.
+  [[nodiscard]] core::Result<core::RegistrationId> add(RegisterRequest request);
+  [[nodiscard]] core::Result<void> remove(core::RegistrationId id, std::string_view why);
+  /// Releases everything; `done` once the originals are back or cannot be put back now.
+  void stop(std::function<void()> done);
+  void refresh_gpu(const core::PciAddress& gpu, std::function<void(core::Result<void>)> done);
+
+  [[nodiscard]] std::optional<ProcessView> view(core::RegistrationId id) const;
+  [[nodiscard]] std::vector<core::RegistrationId> ids() const;
+  [[nodiscard]] std::vector<GpuView> gpus() const;
+  [[nodiscard]] std::vector<std::string> degraded() const { return gpu_watch_.degraded(); }
+  [[nodiscard]] const core::Config& config() const { return config_; }
+  [[nodiscard]] bool dry_run() const { return dry_run_; }
+  /// Nothing of ours is left in the system.
+  [[nodiscard]] bool clean() const;
+
+ private:
+  [[nodiscard]] core::Result<core::Profile> profile_of(const RegisterRequest& request) const;
+  [[nodiscard]] core::Result<ports::ProcessFacts> check(const ports::ProcessHandle& process) const;
+  [[nodiscard]] core::Result<void> check_limits(const core::ProcessKey& key) const;
+  [[nodiscard]] Member make_member(std::unique_ptr<ports::ProcessHandle> process,
+                                   const core::ProcessKey& key, core::RegistrationId id);
+  void member_exited(core::RegistrationId id, core::Pid pid);
+  void release_member(Registration& registration, Member& member, bool exited);
+  void release_shared(Registration& registration);
+
+  [[nodiscard]] core::Result<void> admit(Registration& registration, RegisterRequest& request);
+  void follow_up(core::RegistrationId id);
+  [[nodiscard]] core::Result<NiceSummary> apply_nice(Registration& registration, Member& member);
+  void nice_status(Registration& registration, const core::Result<NiceSummary>& result);
+  void apply_autogroup(Registration& registration);
+  void apply_weights(Registration& registration);
+  void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
+  void follow_gpus(Registration& registration);
+  void shared_changed(core::LeverKind kind, const std::string& id);
+  void set_status(Registration& registration, core::LeverStatus status);
+  [[nodiscard]] SharedLever& lever(core::LeverKind kind);
+
+  void schedule_scan();
+  void scan();
+  [[nodiscard]] std::uint32_t scan_one(Registration& registration);
+  void scan_children(Registration& registration);
+  void adopt_child(Registration& registration, const Member& parent, core::Pid child);
+  [[nodiscard]] bool note_activity(Registration& registration);
+  void finish_stop();
+  [[nodiscard]] std::size_t member_count() const;
+
+  Ports ports_;
+  core::Config config_;
+  bool dry_run_;
+  LedgerBook book_;
+  ThreadNice thread_nice_;
+  AutogroupBackend autogroup_backend_;
+  WeightBackend cpu_backend_;
+  WeightBackend io_backend_;
+  LevelBackend level_backend_;
+  SharedLever autogroup_;
+  SharedLever cpu_weight_;
+  SharedLever io_weight_;
+  SharedLever level_;
+  GpuWatch gpu_watch_;
+  Observer* observer_ = nullptr;
+  std::map<core::RegistrationId, Registration> registrations_;
+  std::uint32_t next_id_ = 1;
+  std::unique_ptr<ports::Subscription> scan_timer_;
+  std::chrono::steady_clock::time_point next_scan_{};
+  std::optional<core::RegistrationId> scan_cursor_;  ///< where the next scan goes on
+  std::function<void()> stopped_;
+  std::unique_ptr<ports::Subscription> stop_deadline_;
+};
+
+}  // namespace apusched::app

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// The part of app::Service that applies levers and follows their processes.
+#include <algorithm>
+
+#include "app/service.hpp"
+
+namespace apusched::app {
+
+void Service::set_status(Registration& registration, core::LeverStatus status) {
+  const auto kind = status.kind;
+  const auto found = registration.levers.find(kind);
+  if (found != registration.levers.end() && found->second == status) return;
+  const auto outcome = status.outcome;
+  registration.levers.insert_or_assign(kind, std::move(status));
+  if (outcome != core::Outcome::pending)
+    ports_.report.lever(registration.id, registration.levers.at(kind));
+}
+
+core::Result<NiceSummary> Service::apply_nice(Registration& registration, Member& member) {
+  if (!registration.profile.nice) {
+    const auto threads =
+        ports_.processes.threads(member.nice.process.pid, config_.limits.max_threads_per_process);
+    if (!threads) return tl::unexpected(threads.error());
+    member.threads = static_cast<std::uint32_t>(threads->size());
+    return NiceSummary{member.threads, 0, 0, {}};
+  }
+  const auto wish = std::max(*registration.profile.nice, config_.limits.nice_floor);
+  auto result = thread_nice_.apply(member.nice, registration.id, wish);
+  if (result) member.threads = result->threads;
+  return result;
+}
+
+void Service::nice_status(Registration& registration, const core::Result<NiceSummary>& result) {
+  if (!registration.profile.nice) return;
+  const auto wish = std::max(*registration.profile.nice, config_.limits.nice_floor);
+  core::LeverStatus status{
+      core::LeverKind::nice, core::Outcome::applied, {}, core::to_string(wish), {}};
+  if (!result) {
+    status.outcome = core::outcome_of(result.error());
+    status.detail = core::to_sentence(result.error());
+    return set_status(registration, std::move(status));
+  }
+  std::uint32_t threads = 0;
+  for (const auto& [pid, member] : registration.members) threads += member.threads;
+  status.target = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  status.detail = core::reach_of(core::LeverKind::nice, registration.placement).explanation;
+  if (dry_run_) status.outcome = core::Outcome::dry_run;
+  if (result->contended > 0) {
+    status.detail = std::to_string(result->contended) +
+                    " threads were set by somebody else and are left alone; " + status.detail;
+    if (result->applied == 0) status.outcome = core::Outcome::contended;
+  }
+  set_status(registration, std::move(status));
+}
+
+void Service::apply_autogroup(Registration& registration) {
+  if (!registration.profile.autogroup_nice) return;
+  const auto wish = std::max(*registration.profile.autogroup_nice, config_.limits.nice_floor);
+  const auto reach = core::reach_of(core::LeverKind::autogroup, registration.placement);
+  if (!reach.acts)
+    return set_status(registration, {core::LeverKind::autogroup, core::Outcome::unsupported,
+                                     registration.placement.autogroup.value_or(""),
+                                     core::to_string(wish), reach.explanation});
+  const auto group = *registration.placement.autogroup;
+  autogroup_backend_.hint(group, registration.key.pid);
+  autogroup_.hold(group, {registration.id, wish});
+}
+
+void Service::apply_weights(Registration& registration) {
+  if (!registration.profile.cpu_weight && !registration.profile.io_weight) return;
+  ports_.units.find(registration.key.pid,
+                    [this, id = registration.id](const core::Result<ports::UnitFacts>& facts) {
+                      unit_known(id, facts);
+                    });
+}
+
+void Service::unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts) {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return;
+  auto& registration = found->second;
+  const auto& profile = registration.profile;
+  const auto refuse = [&](core::LeverKind kind, const std::optional<core::Weight>& weight,
+                          core::Outcome outcome, const std::string& target,
+                          const std::string& why) {
+    if (weight) set_status(registration, {kind, outcome, target, core::to_string(*weight), why});
+  };
+  if (!facts || facts->of_user_manager) {
+    const auto outcome = facts ? core::Outcome::unsupported
+                         : facts.error().code == core::ErrorCode::gone
+                             ? core::Outcome::unsupported
+                             : core::outcome_of(facts.error());
+    const auto why = facts ? "the process belongs to that user's own service manager, whose units "
+                             "the system manager cannot set"
+                           : facts.error().detail;
+    const auto target = facts ? facts->name : std::string();
+    refuse(core::LeverKind::cpu_weight, profile.cpu_weight, outcome, target, why);
+    refuse(core::LeverKind::io_weight, profile.io_weight, outcome, target, why);
+    if (observer_ != nullptr) observer_->on_changed(id);
+    return;
+  }
+  registration.unit = facts->name;
+  if (profile.cpu_weight) cpu_weight_.hold(facts->name, {id, *profile.cpu_weight});
+  if (profile.io_weight) io_weight_.hold(facts->name, {id, *profile.io_weight});
+}
+
+void Service::follow_gpus(Registration& registration) {
+  std::set<std::string> now;
+  for (const auto& [pid, member] : registration.members)
+    for (const auto& gpu : gpu_watch_.gpus_of(pid)) now.insert(gpu.text());
+  if (now == registration.gpus) return;
+  const auto before = std::exchange(registration.gpus, now);
+  for (const auto& gpu : before)
+    if (!now.contains(gpu)) level_.release(gpu, registration.id);
+  if (registration.profile.performance_level)
+    for (const auto& gpu : now)
+      if (!before.contains(gpu))
+        level_.hold(gpu, {registration.id, *registration.profile.performance_level});
+  if (now.empty()) registration.levers.erase(core::LeverKind::performance_level);
+  if (observer_ != nullptr) observer_->on_changed(registration.id);
+}
+
+void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
+  const auto state = lever(kind).state(resource);
+  for (auto& [id, registration] : registrations_) {
+    const auto& profile = registration.profile;
+    std::string wish;
+    bool mine = false;
+    if (kind == core::LeverKind::autogroup) {
+      mine = registration.placement.autogroup == resource && profile.autogroup_nice;
+      if (mine)
+        wish = core::to_string(std::max(*profile.autogroup_nice, config_.limits.nice_floor));
+    } else if (kind == core::LeverKind::performance_level) {
+      mine = registration.gpus.contains(resource) && profile.performance_level;
+      if (mine) wish = core::to_string(*profile.performance_level);
+    } else {
+      const auto& weight =
+          kind == core::LeverKind::cpu_weight ? profile.cpu_weight : profile.io_weight;
+      mine = registration.unit == resource && weight;
+      if (mine) wish = core::to_string(*weight);
+    }
+    if (!mine || !state) continue;
+    const auto detail = state->detail.empty()
+                            ? core::reach_of(kind, registration.placement).explanation
+                            : state->detail;
+    set_status(registration, {kind, state->outcome, resource, wish, detail});
+    if (observer_ != nullptr) observer_->on_changed(id);
+  }
+  if (kind == core::LeverKind::performance_level && observer_ != nullptr)
+    if (const auto gpu = core::PciAddress::parse(resource)) observer_->on_gpu_changed(*gpu);
+  finish_stop();
+}
+
+}  // namespace apusched::app

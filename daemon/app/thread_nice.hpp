@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "app/ledger_book.hpp"
+#include "core/config.hpp"
+#include "ports/processes.hpp"
+#include "ports/scheduler.hpp"
+
+namespace apusched::app {
+
+/// The threads of one process as far as nice is concerned. Owner: the registration's member.
+struct NiceState {
+  core::ProcessKey process;
+  /// What a thread born from now on would have had without us: its creator's original, never
+  /// what is read back. Unknown until the first application, unless handed down by a parent.
+  std::optional<core::Nice> inherited;
+  std::set<core::ThreadKey> known;
+};
+
+struct NiceSummary {
+  std::uint32_t threads = 0;
+  std::uint32_t applied = 0;
+  std::uint32_t contended = 0;
+  std::optional<core::Error> first_error;
+};
+
+/// Nice on every thread of a process: setpriority acts on one thread, so each is recorded,
+/// written, and restored by itself. Stateless but for its references; event-loop thread.
+class ThreadNice {
+ public:
+  ThreadNice(ports::ProcessSource& processes, ports::Scheduler& scheduler, LedgerBook& book,
+             ports::Report& report, const core::Limits& limits, bool dry_run);
+
+  /// Brings all threads, also those born since the last call, to `wish`. Threads whose value was
+  /// changed by somebody else are left alone and counted as contended.
+  [[nodiscard]] core::Result<NiceSummary> apply(NiceState& state, core::RegistrationId holder,
+                                                core::Nice wish);
+  /// Gives every thread its own original back, threads born since the last scan included.
+  void release(NiceState& state, core::Nice wish);
+  /// A process that inherited `wish` at fork but is not covered: back to what it would have had.
+  void disinherit(core::Pid child, core::Nice wish, core::Nice original);
+  /// The same for every descendant of a process.
+  void disinherit_descendants(core::Pid parent, core::Nice wish, core::Nice original);
+  /// Restores what an earlier run left behind.
+  void restore_leftovers();
+
+ private:
+  struct Pass {
+    std::vector<ports::ThreadFacts> fresh;
+    NiceSummary summary;
+  };
+  [[nodiscard]] Pass examine(NiceState& state, const std::vector<ports::ThreadFacts>& threads,
+                             core::Nice wish);
+  [[nodiscard]] core::Result<void> boost(NiceState& state, core::RegistrationId holder,
+                                         core::Nice wish, Pass& pass);
+  void forget_dead(NiceState& state, const std::vector<ports::ThreadFacts>& threads);
+  void put_back(const ports::ThreadFacts& thread, core::Nice original);
+  void restore_process(const core::ProcessKey& process, const std::vector<core::ResourceKey>& keys);
+
+  ports::ProcessSource& processes_;
+  ports::Scheduler& scheduler_;
+  LedgerBook& book_;
+  ports::Report& report_;
+  const core::Limits& limits_;
+  bool dry_run_;
+};
+
+}  // namespace apusched::app

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/latency_window.hpp"
+#include "core/lever.hpp"
+#include "core/types.hpp"
+#include "ports/gpu.hpp"
+
+namespace apusched::app {
+
+/// What the bus shows of one registration. A copy; no references into the registry.
+struct ProcessView {
+  core::ProcessKey key;
+  std::string executable;
+  std::string unit;
+  std::uint32_t uid = 0;
+  core::WorkClass work_class = core::WorkClass::interactive;
+  std::string profile;
+  std::string source;
+  std::vector<core::LeverStatus> levers;
+  std::uint32_t threads = 0;
+  std::uint32_t members = 1;
+  std::vector<std::string> gpus;
+};
+
+struct GpuView {
+  ports::GpuFacts facts;
+  std::string level;        ///< empty while unknown
+  std::string level_owner;  ///< "apusched", "other" or empty
+  std::optional<ports::GpuTelemetry> telemetry;
+  std::chrono::milliseconds telemetry_age{0};
+  std::uint32_t queue_count = 0;
+  std::string helper;      ///< "absent", "starting", "ready" or "degraded: why"
+  std::string probe_mode;  ///< "off", "burst" or "continuous"
+  std::map<core::ProbeSource, core::LatencySummary> latency;
+};
+
+}  // namespace apusched::app

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "bus/connection.hpp"
+
+#include <sdbus-c++/sdbus-c++.h>
+#include <systemd/sd-event.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace apusched::bus {
+
+core::Result<std::unique_ptr<sdbus::IConnection>> open_bus(const std::string& which) {
+  try {
+    if (which == "system") return sdbus::createSystemBusConnection();
+    if (which == "session") return sdbus::createSessionBusConnection();
+    return sdbus::createSessionBusConnectionWithAddress(which);
+  } catch (const sdbus::Error& error) {
+    return core::fail(core::ErrorCode::failed, "connect to bus", which, error.getMessage());
+  }
+}
+
+core::Result<void> own_name(sdbus::IConnection& connection, const std::string& name) {
+  try {
+    connection.requestName(name);
+    return {};
+  } catch (const sdbus::Error& error) {
+    const bool taken = error.getName().find("FileExists") != std::string::npos ||
+                       error.getMessage().find("File exists") != std::string::npos;
+    return core::fail(
+        taken ? core::ErrorCode::contended : core::ErrorCode::denied, "own bus name", name,
+        taken ? "another apuschedd owns it; stop that one first"
+              : error.getMessage() + "; is the bus policy file org.apusched1.conf installed?");
+  }
+}
+
+LoopAttachment::LoopAttachment(sdbus::IConnection& connection, sd_event* loop,
+                               std::function<void()> on_lost)
+    : connection_(connection), on_lost_(std::move(on_lost)) {
+  const auto data = connection_.getEventLoopPollData();
+  const auto on_io = [](sd_event_source*, int, std::uint32_t, void* self) -> int {
+    static_cast<LoopAttachment*>(self)->process();
+    return 0;
+  };
+  const auto on_time = [](sd_event_source*, std::uint64_t, void* self) -> int {
+    static_cast<LoopAttachment*>(self)->process();
+    return 0;
+  };
+  sd_event_add_io(loop, &io_, data.fd, static_cast<std::uint32_t>(data.events), on_io, this);
+  sd_event_add_time(loop, &timer_, CLOCK_MONOTONIC, std::numeric_limits<std::uint64_t>::max(), 1,
+                    on_time, this);
+  sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
+  sd_event_source_set_prepare(io_, prepare);
+}
+
+LoopAttachment::~LoopAttachment() {
+  sd_event_source_disable_unref(io_);
+  sd_event_source_disable_unref(timer_);
+}
+
+/// Before each poll: what the connection waits for now. A timeout of 0 means that messages are
+/// queued already, which no poll on the descriptor would tell.
+int LoopAttachment::prepare(sd_event_source*, void* data) {
+  auto& self = *static_cast<LoopAttachment*>(data);
+  const auto wanted = self.connection_.getEventLoopPollData();
+  sd_event_source_set_io_events(self.io_, static_cast<std::uint32_t>(wanted.events));
+  if (wanted.timeout_usec == std::numeric_limits<std::uint64_t>::max()) {
+    sd_event_source_set_enabled(self.timer_, SD_EVENT_OFF);
+  } else {
+    sd_event_source_set_time(self.timer_, wanted.timeout_usec);
+    sd_event_source_set_enabled(self.timer_, SD_EVENT_ONESHOT);
+  }
+  return 0;
+}
+
+/// One message a round: what a handler deferred (at higher priority) comes before the next one.
+void LoopAttachment::process() {
+  try {
+    connection_.processPendingRequest();
+  } catch (const sdbus::Error&) {
+    sd_event_source_set_enabled(io_, SD_EVENT_OFF);
+    sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
+    sd_event_source_set_prepare(io_, nullptr);
+    if (const auto lost = std::exchange(on_lost_, nullptr)) lost();
+  }
+}
+
+}  // namespace apusched::bus

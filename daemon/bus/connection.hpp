@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/result.hpp"
+
+struct sd_event;
+struct sd_event_source;
+namespace sdbus {
+class IConnection;
+}
+
+// What differs between sdbus-c++ 1 (Debian 12) and 2 (Debian 13) about connections stays in
+// connection.cpp: version 2 attaches itself to sd-event, version 1 has to be driven.
+namespace apusched::bus {
+
+/// "system", "session", or the address of a bus.
+[[nodiscard]] core::Result<std::unique_ptr<sdbus::IConnection>> open_bus(const std::string& which);
+
+/// `contended` where somebody else owns the name.
+[[nodiscard]] core::Result<void> own_name(sdbus::IConnection& connection, const std::string& name);
+
+/// Drives a connection from an sd-event loop for as long as it lives. `on_lost` is called once
+/// when the bus went away.
+class LoopAttachment {
+ public:
+  LoopAttachment(sdbus::IConnection& connection, sd_event* loop, std::function<void()> on_lost);
+  ~LoopAttachment();
+  LoopAttachment(const LoopAttachment&) = delete;
+  LoopAttachment& operator=(const LoopAttachment&) = delete;
+
+ private:
+  static int prepare(sd_event_source* source, void* self);
+  void process();
+
+  sdbus::IConnection& connection_;
+  std::function<void()> on_lost_;
+  sd_event_source* io_ = nullptr;
+  sd_event_source* timer_ = nullptr;
+};
+
+}  // namespace apusched::bus

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include "bus/objects.hpp"
+
+#include <utility>
+
+#include "bus/errors.hpp"
+#include "settings/settings.hpp"
+
+namespace apusched::bus {
+namespace {
+
+constexpr std::string_view kProcessPrefix = "/org/apusched1/process/";
+constexpr std::string_view kGpuPrefix = "/org/apusched1/gpu/";
+
+}  // namespace
+
+std::string process_path(core::RegistrationId id) {
+  return std::string(kProcessPrefix) + core::to_string(id);
+}
+
+std::optional<core::RegistrationId> process_id(const std::string& path) {
+  if (!path.starts_with(kProcessPrefix)) return std::nullopt;
+  return core::RegistrationId::parse(std::string_view(path).substr(kProcessPrefix.size()));
+}
+
+std::string gpu_path(std::size_t index) {
+  return std::string(kGpuPrefix) + std::to_string(index);
+}
+
+ManagerObject::ManagerObject(sdbus::IConnection& connection, Commands& commands,
+                             const app::Service& service, std::string version)
+    : AdaptorInterfaces(connection, "/org/apusched1"),
+      commands_(commands),
+      service_(service),
+      version_(std::move(version)) {
+  registerAdaptor();
+}
+
+ManagerObject::~ManagerObject() {
+  unregisterAdaptor();
+}
+
+std::string ManagerObject::sender() const {
+  const auto* message = getObject().getCurrentlyProcessedMessage();
+  return message == nullptr ? std::string() : message->getSender();
+}
+
+void ManagerObject::Register(sdbus::Result<sdbus::ObjectPath>&& result, sdbus::UnixFd pidfd,
+                             std::string profile, std::map<std::string, sdbus::Variant> options) {
+  commands_.register_pidfd(sender(), std::move(pidfd), profile, options, std::move(result));
+}
+
+void ManagerObject::RegisterPid(sdbus::Result<sdbus::ObjectPath>&& result, uint32_t pid,
+                                std::string profile,
+                                std::map<std::string, sdbus::Variant> options) {
+  commands_.register_pid(sender(), pid, profile, options, std::move(result));
+}
+
+void ManagerObject::Unregister(sdbus::Result<>&& result, sdbus::ObjectPath process) {
+  commands_.unregister(sender(), process, std::move(result));
+}
+
+std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject::ListProcesses() {
+  std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> result;
+  for (const auto id : service_.ids())
+    if (const auto view = service_.view(id)) result.emplace(process_path(id), properties_of(*view));
+  return result;
+}
+
+std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject::ListGpus() {
+  std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> result;
+  std::size_t index = 0;
+  for (const auto& view : service_.gpus()) result.emplace(gpu_path(index++), properties_of(view));
+  return result;
+}
+
+std::string ManagerObject::GetEffectiveConfig() {
+  return settings::to_yaml(service_.config());
+}
+
+std::string ManagerObject::State() {
+  if (service_.ids().empty()) return "idle";
+  return service_.degraded().empty() ? "active" : "degraded";
+}
+
+std::vector<std::string> ManagerObject::Profiles() {
+  std::vector<std::string> names;
+  for (const auto& [name, profile] : service_.config().profiles) names.push_back(name);
+  return names;
+}
+
+void ManagerObject::emit_changed(const std::vector<std::string>& properties) {
+  getObject().emitPropertiesChangedSignal(org::apusched1::Manager_adaptor::INTERFACE_NAME,
+                                          properties);
+}
+
+ProcessObject::ProcessObject(sdbus::IConnection& connection, Commands& commands,
+                             const app::Service& service, core::RegistrationId id)
+    : AdaptorInterfaces(connection, process_path(id)),
+      commands_(commands),
+      service_(service),
+      id_(id) {
+  registerAdaptor();
+}
+
+ProcessObject::~ProcessObject() {
+  unregisterAdaptor();
+}
+
+void ProcessObject::Release(sdbus::Result<>&& result) {
+  const auto* message = getObject().getCurrentlyProcessedMessage();
+  commands_.unregister(message == nullptr ? std::string() : message->getSender(), process_path(id_),
+                       std::move(result));
+}
+
+app::ProcessView ProcessObject::view() const {
+  auto view = service_.view(id_);
+  if (!view)
+    throw to_dbus({core::ErrorCode::not_found, "look at", process_path(id_), "it was released"});
+  return std::move(*view);
+}
+
+uint32_t ProcessObject::Pid() {
+  return static_cast<std::uint32_t>(view().key.pid.value());
+}
+uint64_t ProcessObject::StartTime() {
+  return view().key.start.ticks;
+}
+std::string ProcessObject::Executable() {
+  return view().executable;
+}
+std::string ProcessObject::Unit() {
+  return view().unit;
+}
+uint32_t ProcessObject::User() {
+  return view().uid;
+}
+std::string ProcessObject::Class() {
+  return std::string(core::to_string(view().work_class));
+}
+std::string ProcessObject::Profile() {
+  return view().profile;
+}
+std::string ProcessObject::Source() {
+  return view().source;
+}
+std::map<std::string, sdbus::Struct<std::string, std::string, std::string, std::string>>
+ProcessObject::Applied() {
+  return applied_of(view());
+}
+uint32_t ProcessObject::Threads() {
+  return view().threads;
+}
+uint32_t ProcessObject::Members() {
+  return view().members;
+}
+std::vector<std::string> ProcessObject::Gpus() {
+  return view().gpus;
+}
+
+void ProcessObject::emit_changed() {
+  getObject().emitPropertiesChangedSignal(org::apusched1::Process_adaptor::INTERFACE_NAME,
+                                          {"Applied", "Unit", "Gpus"});
+}
+
+GpuObject::GpuObject(sdbus::IConnection& connection, Commands& commands,
+                     const app::Service& service, std::size_t index, core::PciAddress address)
+    : AdaptorInterfaces(connection, gpu_path(index)),
+      commands_(commands),
+      service_(service),
+      index_(index),
+      address_(std::move(address)) {
+  registerAdaptor();
+}
+
+GpuObject::~GpuObject() {
+  unregisterAdaptor();
+}
+
+void GpuObject::Refresh(sdbus::Result<>&& result) {
+  commands_.refresh(address_, std::move(result));
+}
+
+void GpuObject::emit_changed() {
+  getObject().emitPropertiesChangedSignal(
+      org::apusched1::Gpu_adaptor::INTERFACE_NAME,
+      {"PerformanceLevel", "PerformanceLevelOwner", "Helper", "ProbeMode"});
+}
+
+}  // namespace apusched::bus
