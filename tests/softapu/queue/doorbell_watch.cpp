@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 namespace apusched::softapu {
@@ -43,6 +44,8 @@ DoorbellWatch::~DoorbellWatch() {
 }
 
 bool DoorbellWatch::open_uffd() {
+  // For tests of the polling fallback.
+  if (std::getenv("SOFTAPU_NO_USERFAULTFD") != nullptr) return false;
   // USER_MODE_ONLY works without privileges whatever vm.unprivileged_userfaultfd says.
   uffd_ = static_cast<int>(
       syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "queue/kernels.h"
+#include "tests/fixtures.h"
+
+namespace apusched::softapu {
+namespace {
+
+// A kernel descriptor with code at `entry`, in a page of its own.
+struct alignas(4096) Object {
+  std::array<std::uint32_t, 2048> words{};
+  explicit Object(std::int64_t entry) { std::memcpy(&words[4], &entry, sizeof entry); }
+};
+
+DispatchPacket packet_for(const Object& object, std::uint32_t workgroups) {
+  DispatchPacket packet{};
+  packet.setup = 1;
+  packet.workgroup_size_x = 64;
+  packet.grid_size_x = 64 * workgroups;
+  packet.kernel_object = reinterpret_cast<std::uint64_t>(&object);
+  return packet;
+}
+
+TEST(Kernels, take_cost_and_effect_from_the_hint) {
+  const DeviceDescription device = small_device();
+  auto object = std::make_unique<Object>(4096);
+  object->words[1024] = 0xbf810000;
+  object->words[1025] = kHintMagic;
+  object->words[1026] = 1;
+  object->words[1027] = 1234;
+  const KernelWork work = KernelTable(device).resolve(packet_for(*object, 3));
+  EXPECT_EQ(work.effect, KernelEffect::fill32);
+  EXPECT_EQ(work.cost.workgroups, 3U);
+  EXPECT_EQ(work.cost.ns_per_workgroup, 1234);
+}
+
+TEST(Kernels, cost_the_models_constant_without_a_hint) {
+  const DeviceDescription device = small_device();
+  const auto object = std::make_unique<Object>(4096);
+  const KernelWork work = KernelTable(device).resolve(packet_for(*object, 1));
+  EXPECT_EQ(work.effect, KernelEffect::none);
+  EXPECT_EQ(work.cost.ns_per_workgroup, 10);
+}
+
+TEST(Kernels, are_not_read_past_the_end_of_their_page) {
+  const DeviceDescription device = small_device();
+  auto object = std::make_unique<Object>(4092);
+  object->words[1024] = kHintMagic;  // on the next page
+  EXPECT_EQ(KernelTable(device).resolve(packet_for(*object, 1)).cost.ns_per_workgroup, 10);
+}
+
+TEST(Kernels, of_the_runtime_that_are_unknown_are_an_error) {
+  const DeviceDescription device = small_device();
+  const auto object = std::make_unique<Object>(256);
+  EXPECT_EQ(KernelTable(device).resolve(packet_for(*object, 1)).effect,
+            KernelEffect::unknown_blit);
+}
+
+TEST(Kernels, fill_their_grid) {
+  const DeviceDescription device = small_device();
+  std::array<std::uint32_t, 65> out{};
+  struct {
+    std::uint32_t* out;
+    std::uint32_t value;
+  } arguments{out.data(), 7};
+  const auto object = std::make_unique<Object>(4096);
+  DispatchPacket packet = packet_for(*object, 1);
+  packet.kernarg_address = &arguments;
+  KernelTable(device).perform({{}, KernelEffect::fill32}, packet);
+  EXPECT_EQ(out[0], 7U);
+  EXPECT_EQ(out[63], 7U);
+  EXPECT_EQ(out[64], 0U);
+}
+
+TEST(Kernels, have_as_many_workgroups_as_dimensions_say) {
+  DispatchPacket packet{};
+  packet.workgroup_size_x = 64;
+  packet.workgroup_size_y = 2;
+  packet.workgroup_size_z = 1;
+  packet.grid_size_x = 65;
+  packet.grid_size_y = 4;
+  packet.grid_size_z = 3;
+  for (const auto& [dimensions, expected] : {std::pair{0, 0}, {1, 2}, {2, 4}, {3, 12}}) {
+    packet.setup = static_cast<std::uint16_t>(dimensions);
+    EXPECT_EQ(workgroup_count(packet), static_cast<std::uint64_t>(expected));
+  }
+  packet.workgroup_size_x = 0;
+  EXPECT_EQ(workgroup_count(packet), 0U);
+}
+
+}  // namespace
+}  // namespace apusched::softapu
