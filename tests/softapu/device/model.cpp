@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace apusched::softapu {
 namespace {
@@ -28,6 +29,19 @@ std::optional<Level> parse_level(std::string_view text) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   for (std::size_t i = 0; i < kLevels; i++)
     if (text == kLevelNames[i]) return static_cast<Level>(i);
+  return std::nullopt;
+}
+
+std::optional<Level> parse_level_written_over(std::string_view text, Level before) {
+  if (const auto whole = parse_level(text)) return whole;
+  const std::string old = std::string(level_name(before)) + "\n";
+  if (text.size() != old.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kLevels; i++)
+    for (const char* end : {"", "\n"}) {
+      const std::string word = std::string(kLevelNames[i]) + end;
+      if (word.size() < old.size() && text == word + old.substr(word.size()))
+        return static_cast<Level>(i);
+    }
   return std::nullopt;
 }
 

@@ -47,6 +47,9 @@ class RateObserver {
 [[nodiscard]] std::string_view level_name(Level level);
 // Accepts a trailing newline, as sysfs does; nothing else around the word.
 [[nodiscard]] std::optional<Level> parse_level(std::string_view text);
+// For a file that may have been written without O_TRUNC, as sysfs allows: a new word over the
+// beginning of "<before>\n".
+[[nodiscard]] std::optional<Level> parse_level_written_over(std::string_view text, Level before);
 
 class DeviceModel {
  public:

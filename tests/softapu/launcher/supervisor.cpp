@@ -207,20 +207,21 @@ void Supervisor::on_level_event() {
       at += static_cast<ssize_t>(sizeof *event + event->len);
     }
   const std::string text = tree_.read_level();
-  const auto wanted = parse_level(text);
+  bool known = false;
   Level now{};
   {
     SharedDevice::Access access(*device_);
+    const auto wanted = parse_level_written_over(text, access.state().level);
+    known = wanted.has_value();
     if (wanted && *wanted != access.state().level) access->set_level(*wanted, access.now());
     now = access.state().level;
   }
   // Refused or garbage: the last valid level again, once the writer is done.
-  if (closed || wanted) tree_.show_level(now);
+  if (closed || known) tree_.show_level(now);
   refresh();
 }
 
 void Supervisor::set_timer() {
-  // Twice after the last queue has gone: the readings come down and stay there.
   const bool wanted = std::any_of(connections_.begin(), connections_.end(),
                                   [](const auto& c) { return !c.second.queues.empty(); });
   refresh();

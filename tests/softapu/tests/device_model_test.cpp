@@ -206,5 +206,15 @@ TEST(Levels, are_read_as_sysfs_reads_them) {
     EXPECT_FALSE(parse_level(bad).has_value()) << bad;
 }
 
+TEST(Levels, are_found_when_written_over_a_longer_word) {
+  EXPECT_EQ(parse_level_written_over("lowo\n", Level::automatic), Level::low);
+  EXPECT_EQ(parse_level_written_over("low\nal\n", Level::manual), Level::low);
+  EXPECT_EQ(parse_level_written_over("profile_peakdard\n", Level::profile_standard),
+            Level::profile_peak);
+  EXPECT_EQ(parse_level_written_over("manual", Level::low), Level::manual);
+  for (const char* bad : {"xxto\n", "lowx\n", "lowto\n", "", "high low"})
+    EXPECT_FALSE(parse_level_written_over(bad, Level::automatic).has_value()) << bad;
+}
+
 }  // namespace
 }  // namespace apusched::softapu

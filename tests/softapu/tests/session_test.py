@@ -22,7 +22,7 @@ RUN = BUILD / "softapu-run"
 STAT = BUILD / "softapu-stat"
 PROGRAMS = BUILD / "programs"
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-PATIENCE = 60
+PATIENCE = 30
 NOBODY = 65534
 
 
@@ -119,7 +119,7 @@ class Tools(unittest.TestCase):
                 out = run(RUN, "--model", model, "--", "rocminfo")
                 agent = out.split("Agent 2")[1]
                 self.assertRegex(agent, rf"Name: +{isa}\s")
-                self.assertRegex(agent, rf"Compute Unit: +{cus}\(")
+                self.assertRegex(agent, rf"Compute Unit: +{cus}\s")
                 self.assertRegex(agent, "Marketing Name: +AMD Radeon Graphics")
 
     def test_rocm_smi_reads_the_level(self):
@@ -127,9 +127,11 @@ class Tools(unittest.TestCase):
         self.assertIn("Performance Level: auto", out)
 
     def test_rocm_smi_reads_sensors(self):
-        out = run(RUN, "--", "rocm-smi", "--showuse", "--showpower", "--showmeminfo", "vram", "gtt",
-                  "--json")
-        card = json.loads(out)["card0"]
+        # Its status is 2, because it also asks for a gfx activity that APUs do not have.
+        result = subprocess.run(
+            [str(RUN), "--", "rocm-smi", "--showuse", "--showpower", "--showmeminfo", "vram", "gtt",
+             "--json"], check=False, capture_output=True, text=True, timeout=PATIENCE)
+        card = json.loads(result.stdout)["card0"]
         self.assertGreater(float(card["Average Graphics Package Power (W)"]), 0)
         self.assertEqual(card["VRAM Total Memory (B)"], str(512 << 20))
 
