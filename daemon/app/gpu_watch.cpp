@@ -62,7 +62,8 @@ void GpuWatch::discover() {
       gpu->windows.emplace(source, core::LatencyWindow(config_.probe.window_samples));
     gpus_.push_back(std::move(gpu));
   }
-  if (gpus_.empty() && why_none_.empty()) why_none_ = "no GPU found";
+  if (gpus_.empty())
+    why_none_ = "GPU functions are off: " + (why_none_.empty() ? "no GPU found" : why_none_);
 }
 
 std::vector<core::PciAddress> GpuWatch::gpus_of(core::Pid pid) {

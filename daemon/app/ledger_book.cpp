@@ -16,9 +16,10 @@ core::Result<void> LedgerBook::hold(const std::vector<Hold>& holds) {
   for (const auto& hold : holds) {
     ledger_.hold(hold.key, hold.holding, hold.original);
     if (hold.process) ledger_.note_process(hold.key, *hold.process);
-    auto entry = *ledger_.find(hold.key);
-    if (!entry.contended) entry.written = core::Ledger::wanted(entry);
-    records.emplace_back(hold.key, std::move(entry));
+    const auto* entry = ledger_.find(hold.key);
+    const auto wanted = core::Ledger::wanted(*entry);
+    if (!entry->contended && entry->written != wanted) ledger_.note_intended(hold.key, wanted);
+    records.emplace_back(hold.key, *entry);
   }
   auto stored = store_.put_all(records);
   if (!stored) {
@@ -33,9 +34,10 @@ core::Result<void> LedgerBook::hold(const std::vector<Hold>& holds) {
 core::Result<void> LedgerBook::intend(const core::ResourceKey& key, const core::LeverValue& value) {
   const auto* entry = ledger_.find(key);
   if (entry == nullptr) return {};
-  auto record = *entry;
-  record.written = value;
-  return store_.put(key, record);
+  // On the way back the record must go on saying what is to be undone.
+  if (entry->holders.empty()) return {};
+  ledger_.note_intended(key, value);
+  return store_.put(key, *entry);
 }
 
 void LedgerBook::release(const core::ResourceKey& key, core::RegistrationId holder) {
@@ -52,6 +54,10 @@ void LedgerBook::note_contended(const core::ResourceKey& key) {
     if (const auto done = store_.put(key, *entry); !done)
       report_.warning(core::to_sentence(done.error()) +
                       ", a crash would restore a value that is no longer ours");
+}
+
+void LedgerBook::drop_intention(const core::ResourceKey& key) {
+  ledger_.drop_intention(key);
 }
 
 void LedgerBook::note_drop_in(const core::ResourceKey& key) {

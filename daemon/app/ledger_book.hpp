@@ -33,6 +33,7 @@ class LedgerBook {
   void release(const core::ResourceKey& key, core::RegistrationId holder);
   void note_written(const core::ResourceKey& key, const core::LeverValue& value);
   void note_contended(const core::ResourceKey& key);
+  void drop_intention(const core::ResourceKey& key);
   void note_drop_in(const core::ResourceKey& key);
   void forget(const std::vector<core::ResourceKey>& keys);
 

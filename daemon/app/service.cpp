@@ -71,8 +71,9 @@ SharedLever& Service::lever(core::LeverKind kind) {
 }
 
 core::Result<void> Service::start() {
-  if (auto loaded = book_.load(); !loaded) return loaded;
+  // A dry run leaves alone what an earlier run left, and its record.
   if (!dry_run_) {
+    if (auto loaded = book_.load(); !loaded) return loaded;
     thread_nice_.restore_leftovers();
     for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                             core::LeverKind::io_weight, core::LeverKind::performance_level})

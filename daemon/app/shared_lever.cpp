@@ -23,7 +23,7 @@ SharedLever::SharedLever(core::LeverKind kind, LeverBackend& backend, LedgerBook
 
 void SharedLever::hold(const std::string& id, const core::Holding& holding) {
   auto& slot = slots_[id];
-  if (const auto* entry = book_.ledger().find(key(id))) {
+  if (const auto* entry = book_.ledger().find(key(id)); entry != nullptr && !dry_run_) {
     if (const auto held = book_.hold({{key(id), holding, entry->original, {}}}); !held)
       return set_state(id, {core::outcome_of(held.error()), core::to_sentence(held.error())});
     return reconcile(id);
@@ -112,7 +112,9 @@ void SharedLever::reconcile(const std::string& id) {
     return;
   }
   const auto wanted = core::Ledger::wanted(*entry);
-  const auto in_force = entry->written.value_or(entry->original);
+  const auto known = entry->written.value_or(entry->original);
+  // A crash may have come between intention and write; `write_failed` sorts that out.
+  const auto in_force = held ? known : entry->intended.value_or(known);
   if (wanted == in_force) {
     if (!held) return restored(id);
     book_.note_written(key(id), wanted);
@@ -152,7 +154,8 @@ void SharedLever::restored(const std::string& id) {
   else if (entry->written)
     report_.restored(std::string(core::to_string(kind_)) + " of " + id,
                      core::to_string(entry->original));
-  if (entry->drop_in) backend_.clean_up(id);
+  // systemctl set-property writes the same drop-in: a contended one may be theirs.
+  if (entry->drop_in && !entry->contended) backend_.clean_up(id);
   book_.forget({key(id)});
   slots_.erase(id);
   if (changed_) changed_(id);
@@ -167,6 +170,10 @@ void SharedLever::write_failed(const std::string& id, const core::Error& error) 
     set_state(id, {core::Outcome::gone, error.detail});
     if (!held) slots_.erase(id);
     return;
+  }
+  if (error.code == core::ErrorCode::contended && !held && entry->intended) {
+    book_.drop_intention(key(id));
+    return reconcile(id);
   }
   if (error.code == core::ErrorCode::contended) {
     book_.note_contended(key(id));

@@ -186,7 +186,7 @@ void ThreadNice::restore_process(const core::ProcessKey& process,
   const auto* leader = book_.ledger().find(
       core::thread_resource({*core::Tid::make(process.pid.value()), process.start}));
   const auto* any = leader != nullptr ? leader : book_.ledger().find(keys.front());
-  const auto wish = nice_of(any->written);
+  const auto wish = nice_of(any->intended ? any->intended : any->written);
   const auto original = nice_of(any->original);
   if (!wish || !original) return;
   NiceState state{process, original, {}};

@@ -57,19 +57,27 @@ LoopAttachment::~LoopAttachment() {
   sd_event_source_disable_unref(timer_);
 }
 
-/// Before each poll: what the connection waits for now. A timeout of 0 means that messages are
-/// queued already, which no poll on the descriptor would tell.
 int LoopAttachment::prepare(sd_event_source*, void* data) {
   auto& self = *static_cast<LoopAttachment*>(data);
-  const auto wanted = self.connection_.getEventLoopPollData();
-  sd_event_source_set_io_events(self.io_, static_cast<std::uint32_t>(wanted.events));
-  if (wanted.timeout_usec == std::numeric_limits<std::uint64_t>::max()) {
-    sd_event_source_set_enabled(self.timer_, SD_EVENT_OFF);
-  } else {
-    sd_event_source_set_time(self.timer_, wanted.timeout_usec);
-    sd_event_source_set_enabled(self.timer_, SD_EVENT_ONESHOT);
+  try {
+    self.update();
+  } catch (const sdbus::Error&) {
+    self.lose();
   }
   return 0;
+}
+
+/// Before each poll. A timeout of 0 means that messages are queued already, which no poll on the
+/// descriptor would tell.
+void LoopAttachment::update() {
+  const auto wanted = connection_.getEventLoopPollData();
+  sd_event_source_set_io_events(io_, static_cast<std::uint32_t>(wanted.events));
+  if (wanted.timeout_usec == std::numeric_limits<std::uint64_t>::max()) {
+    sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
+  } else {
+    sd_event_source_set_time(timer_, wanted.timeout_usec);
+    sd_event_source_set_enabled(timer_, SD_EVENT_ONESHOT);
+  }
 }
 
 /// One message a round: what a handler deferred (at higher priority) comes before the next one.
@@ -77,11 +85,15 @@ void LoopAttachment::process() {
   try {
     connection_.processPendingRequest();
   } catch (const sdbus::Error&) {
-    sd_event_source_set_enabled(io_, SD_EVENT_OFF);
-    sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
-    sd_event_source_set_prepare(io_, nullptr);
-    if (const auto lost = std::exchange(on_lost_, nullptr)) lost();
+    lose();
   }
+}
+
+void LoopAttachment::lose() {
+  sd_event_source_set_enabled(io_, SD_EVENT_OFF);
+  sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
+  sd_event_source_set_prepare(io_, nullptr);
+  if (const auto lost = std::exchange(on_lost_, nullptr)) lost();
 }
 
 }  // namespace apusched::bus

@@ -35,6 +35,9 @@ class LoopAttachment {
  private:
   static int prepare(sd_event_source* source, void* self);
   void process();
+  /// What the connection waits for now.
+  void update();
+  void lose();
 
   sdbus::IConnection& connection_;
   std::function<void()> on_lost_;

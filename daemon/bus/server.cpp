@@ -134,9 +134,10 @@ void Server::unregister(const std::string& sender, const std::string& path, Repl
         const auto id = process_id(path);
         // The object whose method this is goes away with the registration: not under its own feet.
         loop_.defer([this, id, path, shared] {
-          const core::Result<void> done =
+          core::Result<void> done =
               id ? service_.remove(*id, "on request")
                  : core::fail(core::ErrorCode::not_found, "unregister", path, "no such object");
+          if (!done) done.error().target = path;
           send([&] {
             if (done)
               shared->returnResults();

@@ -32,7 +32,7 @@ LeverValue Ledger::wanted(const LedgerEntry& entry) {
 LedgerStep Ledger::hold(const ResourceKey& key, const Holding& holding,
                         const LeverValue& original) {
   auto& entry =
-      entries_.try_emplace(key, LedgerEntry{original, {}, {}, false, {}, false}).first->second;
+      entries_.try_emplace(key, LedgerEntry{original, {}, {}, {}, false, {}, false}).first->second;
   const auto mine = std::ranges::find(entry.holders, holding.holder, &Holding::holder);
   if (mine == entry.holders.end())
     entry.holders.push_back(holding);
@@ -60,8 +60,21 @@ LedgerStep Ledger::release(const ResourceKey& key, RegistrationId holder) {
   return {value, false};
 }
 
+void Ledger::note_intended(const ResourceKey& key, const LeverValue& value) {
+  if (const auto found = entries_.find(key); found != entries_.end())
+    found->second.intended = value;
+}
+
 void Ledger::note_written(const ResourceKey& key, const LeverValue& value) {
-  if (const auto found = entries_.find(key); found != entries_.end()) found->second.written = value;
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  found->second.written = value;
+  found->second.intended.reset();
+}
+
+void Ledger::drop_intention(const ResourceKey& key) {
+  if (const auto found = entries_.find(key); found != entries_.end())
+    found->second.intended.reset();
 }
 
 void Ledger::note_contended(const ResourceKey& key) {

@@ -33,8 +33,11 @@ struct Holding {
 struct LedgerEntry {
   LeverValue original;                ///< in force before we touched it; never changed afterwards
   std::optional<LeverValue> written;  ///< what we last wrote; nothing until the first write
-  std::vector<Holding> holders;       ///< in order of arrival
-  bool contended = false;             ///< somebody else owns it until released
+  /// A write that was about to happen when this was recorded: after a crash either this or
+  /// `written` is in force.
+  std::optional<LeverValue> intended;
+  std::vector<Holding> holders;  ///< in order of arrival
+  bool contended = false;        ///< somebody else owns it until released
   /// For nice: the process of the thread, so that threads born later can be found after a crash.
   std::optional<ProcessKey> process;
   /// For weights: a drop-in of ours is to be removed on release.
@@ -57,7 +60,10 @@ class Ledger {
   LedgerStep hold(const ResourceKey& key, const Holding& holding, const LeverValue& original);
   /// Drops one holder. Unknown resources and holders are no error: nothing is asked for.
   LedgerStep release(const ResourceKey& key, RegistrationId holder);
+  void note_intended(const ResourceKey& key, const LeverValue& value);
+  /// Also ends the intention.
   void note_written(const ResourceKey& key, const LeverValue& value);
+  void drop_intention(const ResourceKey& key);
   void note_contended(const ResourceKey& key);
   void note_process(const ResourceKey& key, const ProcessKey& process);
   void note_drop_in(const ResourceKey& key);

@@ -101,11 +101,14 @@ core::Result<void> FileLedgerStore::put_all(
     const std::vector<std::pair<core::ResourceKey, core::LedgerEntry>>& records) {
   std::string lines;
   for (const auto& [key, entry] : records) {
-    const LedgerLine line = LedgerPut{key, entry};
+    auto record = entry;
+    record.holders.clear();
+    if (const auto* there = mirror_.find(key); there != nullptr && *there == record) continue;
+    const LedgerLine line = LedgerPut{key, std::move(record)};
     lines += format_line(line);
     apply(mirror_, line);
   }
-  return append(lines);
+  return lines.empty() ? core::Result<void>() : append(lines);
 }
 
 core::Result<void> FileLedgerStore::erase(const std::vector<core::ResourceKey>& keys) {

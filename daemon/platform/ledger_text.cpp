@@ -25,11 +25,14 @@ std::optional<LedgerLine> put_from(const json& object) {
   if (!key) return std::nullopt;
   const auto original = core::parse_lever_value(key->kind, object.value("original", ""));
   if (!original) return std::nullopt;
-  core::LedgerEntry entry{
-      *original, {}, {}, object.value("contended", false), {}, object.value("drop_in", false)};
+  core::LedgerEntry entry{*original, {}, {}, {}, object.value("contended", false), {}, object.value("drop_in", false)};
   if (object.contains("written")) {
     entry.written = core::parse_lever_value(key->kind, object.value("written", ""));
     if (!entry.written) return std::nullopt;
+  }
+  if (object.contains("intended")) {
+    entry.intended = core::parse_lever_value(key->kind, object.value("intended", ""));
+    if (!entry.intended) return std::nullopt;
   }
   if (object.contains("pid")) {
     const auto pid = core::Pid::make(object.value("pid", std::int64_t{0}));
@@ -49,6 +52,7 @@ std::string format_line(const LedgerLine& line) {
     object.update(to_json(put->key));
     object["original"] = core::to_string(put->entry.original);
     if (put->entry.written) object["written"] = core::to_string(*put->entry.written);
+    if (put->entry.intended) object["intended"] = core::to_string(*put->entry.intended);
     if (put->entry.contended) object["contended"] = true;
     if (put->entry.drop_in) object["drop_in"] = true;
     if (put->entry.process) {

@@ -134,4 +134,9 @@ std::optional<std::uint32_t> parse_status_uid(std::string_view text) {
   return static_cast<std::uint32_t>(*uid);
 }
 
+std::optional<core::Pid> parse_status_tgid(std::string_view text) {
+  auto value = line_value(text, "Tgid:");
+  return value ? core::Pid::parse(next_word(*value)) : std::nullopt;
+}
+
 }  // namespace apusched::platform

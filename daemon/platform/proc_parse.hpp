@@ -52,4 +52,7 @@ struct ProcCgroup {
 /// Real uid from the "Uid:" line of /proc/PID/status.
 [[nodiscard]] std::optional<std::uint32_t> parse_status_uid(std::string_view text);
 
+/// The process of a thread: "Tgid:" of /proc/TID/status.
+[[nodiscard]] std::optional<core::Pid> parse_status_tgid(std::string_view text);
+
 }  // namespace apusched::platform

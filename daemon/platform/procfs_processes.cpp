@@ -68,10 +68,12 @@ core::Result<std::unique_ptr<ports::ProcessHandle>> ProcfsProcesses::open(core::
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0)));
   if (!fd) {
     const int error = errno;
-    // The kernel answers EINVAL for the id of a thread that is not a group leader.
-    if (error == EINVAL)
+    // For the id of a thread that is no group leader the kernel answers EINVAL or, newer, ENOENT.
+    const auto status = read_small_file(proc_path(pid, "status"));
+    const auto leader = status ? parse_status_tgid(*status) : std::nullopt;
+    if (leader && *leader != pid)
       return core::fail(core::ErrorCode::invalid_input, "open process", core::to_string(pid),
-                        "that is a thread, not a process; give the process id");
+                        "that is a thread; its process is " + core::to_string(*leader));
     return tl::unexpected(errno_error(error, "open process", core::to_string(pid)));
   }
   return std::make_unique<PidfdHandle>(pid, std::move(fd));
