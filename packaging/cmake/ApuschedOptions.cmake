@@ -20,9 +20,11 @@ target_compile_options(apusched_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow
   $<$<BOOL:${APUSCHED_WERROR}>:-Werror>
   -fstack-protector-strong)
-target_compile_definitions(apusched_options INTERFACE
-  $<$<AND:$<NOT:$<CONFIG:Debug>>,$<STREQUAL:${APUSCHED_SANITIZE},>>:_FORTIFY_SOURCE=2>)
 target_link_options(apusched_options INTERFACE -Wl,-z,relro -Wl,-z,now)
+if(NOT APUSCHED_SANITIZE)
+  # Needs optimisation, and hides bugs from the sanitizers.
+  target_compile_definitions(apusched_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
+endif()
 if(APUSCHED_SANITIZE)
   target_compile_options(apusched_options INTERFACE
     -fsanitize=${APUSCHED_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

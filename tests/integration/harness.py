@@ -20,10 +20,13 @@ SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ["APUSCHED_BUILD_DIR"]
 DAEMON = os.path.join(BUILD, "daemon", "apuschedd")
 CTL = os.path.join(BUILD, "client", "ctl", "apuschedctl")
-HELPER = os.path.join(BUILD, "daemon", "gpu_helper", "apusched-gpu-helper")
+# The helper runs below LD_PRELOAD, which AddressSanitizer does not allow: a build with sanitizers
+# names a plain one for it (and for the software APU, which is plain anyway).
+PLAIN = os.environ.get("APUSCHED_PLAIN_BUILD_DIR", BUILD)
+HELPER = os.path.join(PLAIN, "daemon", "gpu_helper", "apusched-gpu-helper")
 WRITER = os.path.join(BUILD, "daemon", "gpu_helper", "apusched-gpu-write")
-SOFTAPU = os.path.join(BUILD, "tests", "softapu", "softapu-run")
-DECODE = os.path.join(BUILD, "tests", "softapu", "programs", "decode_loop")
+SOFTAPU = os.path.join(PLAIN, "tests", "softapu", "softapu-run")
+DECODE = os.path.join(PLAIN, "tests", "softapu", "programs", "decode_loop")
 PYTHON = "/usr/bin/python3"
 NAME = "org.apusched1"
 DEADLINE_S = 30
@@ -321,7 +324,10 @@ class Machine:
                     process.wait()
             if process.stdout:
                 process.stdout.close()
+        report = self.log_text()
         subprocess.run(["rm", "-rf", self.dir], check=False)
+        if "Sanitizer" in report or "runtime error:" in report:
+            raise AssertionError(f"a sanitizer spoke:\n{report}")
 
 
 class MachineTest(unittest.TestCase):
