@@ -12,18 +12,31 @@ namespace {
 // are averaged over about as long.
 constexpr std::int64_t kGovernorPeriodNs = 5'000'000;
 
-constexpr std::array<std::string_view, kLevels> kLevelNames = {
-    "auto",          "low",        "high", "manual", "profile_standard", "profile_min_sclk",
-    "profile_min_mclk", "profile_peak"};
+constexpr std::array<std::string_view, kLevels> kLevelNames = {"auto",
+                                                               "low",
+                                                               "high",
+                                                               "manual",
+                                                               "profile_standard",
+                                                               "profile_min_sclk",
+                                                               "profile_min_mclk",
+                                                               "profile_peak"};
 
-std::uint32_t index(QueueIndex queue) { return static_cast<std::uint32_t>(queue); }
-std::uint32_t index(ClientIndex client) { return static_cast<std::uint32_t>(client); }
+std::uint32_t index(QueueIndex queue) {
+  return static_cast<std::uint32_t>(queue);
+}
+std::uint32_t index(ClientIndex client) {
+  return static_cast<std::uint32_t>(client);
+}
 
-double weight(const QueueState& queue) { return std::exp2(queue.priority); }
+double weight(const QueueState& queue) {
+  return std::exp2(queue.priority);
+}
 
 }  // namespace
 
-std::string_view level_name(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+std::string_view level_name(Level level) {
+  return kLevelNames[static_cast<std::size_t>(level)];
+}
 
 std::optional<Level> parse_level(std::string_view text) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
@@ -51,8 +64,12 @@ CuMask DeviceModel::all_cus() const {
   return mask;
 }
 
-std::uint32_t DeviceModel::sclk_mhz() const { return s_.description.sclk.mhz[s_.sclk_index]; }
-std::uint32_t DeviceModel::mclk_mhz() const { return s_.description.mclk.mhz[s_.mclk_index]; }
+std::uint32_t DeviceModel::sclk_mhz() const {
+  return s_.description.sclk.mhz[s_.sclk_index];
+}
+std::uint32_t DeviceModel::mclk_mhz() const {
+  return s_.description.mclk.mhz[s_.mclk_index];
+}
 
 bool DeviceModel::anything_running() const {
   return std::any_of(s_.live.begin(), s_.live.begin() + s_.live_count,
@@ -113,11 +130,18 @@ bool DeviceModel::govern() {
   std::uint32_t want = s_.sclk_index;
   switch (s_.level) {
     case Level::low:
-    case Level::profile_min_sclk: want = 0; break;
+    case Level::profile_min_sclk:
+      want = 0;
+      break;
     case Level::high:
-    case Level::profile_peak: want = top; break;
-    case Level::profile_standard: want = top / 2; break;
-    case Level::manual: break;
+    case Level::profile_peak:
+      want = top;
+      break;
+    case Level::profile_standard:
+      want = top / 2;
+      break;
+    case Level::manual:
+      break;
     case Level::automatic:
     case Level::profile_min_mclk:
       // Full clock from 80 % load, as a governor with some head-room does.
@@ -134,11 +158,17 @@ void DeviceModel::choose_mclk() {
   const std::uint32_t top = s_.description.mclk.count - 1;
   switch (s_.level) {
     case Level::low:
-    case Level::profile_min_mclk: s_.mclk_index = 0; break;
+    case Level::profile_min_mclk:
+      s_.mclk_index = 0;
+      break;
     case Level::high:
-    case Level::profile_peak: s_.mclk_index = top; break;
-    case Level::manual: break;
-    default: s_.mclk_index = s_.load > 0.1 ? top : 0;
+    case Level::profile_peak:
+      s_.mclk_index = top;
+      break;
+    case Level::manual:
+      break;
+    default:
+      s_.mclk_index = s_.load > 0.1 ? top : 0;
   }
 }
 
@@ -245,10 +275,10 @@ std::optional<QueueIndex> DeviceModel::add_queue(ClientIndex client, const Queue
     queue.percent = spec.percent;
     queue.mask = all_cus();
     queue.mask_updates = queue.priority_updates = 0;
-    for (auto* counter : {&queue.counters.submitted, &queue.counters.launched,
-                          &queue.counters.retired, &queue.counters.dispatches,
-                          &queue.counters.barriers, &queue.counters.overlapped,
-                          &queue.counters.errors})
+    for (auto* counter :
+         {&queue.counters.submitted, &queue.counters.launched, &queue.counters.retired,
+          &queue.counters.dispatches, &queue.counters.barriers, &queue.counters.overlapped,
+          &queue.counters.errors})
       counter->store(0);
     return QueueIndex{q};
   }
@@ -301,8 +331,8 @@ std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& 
   run.queue = index(queue);
   run.left = static_cast<double>(cost.workgroups) * cost.ns_per_workgroup;
   run.rate = 0;
-  run.max_cus = static_cast<double>(
-      std::min<std::uint64_t>(cost.workgroups, s_.description.compute_units));
+  run.max_cus =
+      static_cast<double>(std::min<std::uint64_t>(cost.workgroups, s_.description.compute_units));
   run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns;
   run.end_ns = 0;
   const auto i = static_cast<std::uint32_t>(free - s_.runs.begin());
@@ -323,11 +353,15 @@ std::optional<RunTimes> DeviceModel::collect(RunIndex run) {
 std::optional<Nanoseconds> DeviceModel::expected_end(RunIndex index) const {
   const Run& run = s_.runs[static_cast<std::uint32_t>(index)];
   switch (run.phase) {
-    case RunPhase::none: return std::nullopt;
-    case RunPhase::ended: return Nanoseconds{run.end_ns};
+    case RunPhase::none:
+      return std::nullopt;
+    case RunPhase::ended:
+      return Nanoseconds{run.end_ns};
     // Not rated yet; its start is an event at which to look again.
-    case RunPhase::launching: return Nanoseconds{run.start_ns};
-    case RunPhase::executing: break;
+    case RunPhase::launching:
+      return Nanoseconds{run.start_ns};
+    case RunPhase::executing:
+      break;
   }
   if (run.rate <= 0) return std::nullopt;
   const double ns = std::min(std::ceil(run.left / run.rate), 1e15);

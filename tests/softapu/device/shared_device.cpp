@@ -23,8 +23,8 @@ int raw_open(const char* path, int flags, mode_t mode) {
 }
 
 SharedFile* map_file(int fd) {
-  const long address = syscall(SYS_mmap, nullptr, sizeof(SharedFile), PROT_READ | PROT_WRITE,
-                               MAP_SHARED, fd, 0);
+  const long address =
+      syscall(SYS_mmap, nullptr, sizeof(SharedFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == -1) return nullptr;
   return reinterpret_cast<SharedFile*>(address);  // NOLINT: the kernel speaks in integers
 }
@@ -91,7 +91,7 @@ std::unique_ptr<SharedDevice> SharedDevice::create(const std::string& path,
 std::unique_ptr<SharedDevice> SharedDevice::open(const std::string& path) {
   const int fd = raw_open(path.c_str(), O_RDWR | O_CLOEXEC, 0);
   if (fd < 0) return nullptr;
-  struct stat st{};
+  struct stat st {};
   SharedFile* file = nullptr;
   if (fstat(fd, &st) == 0 && st.st_size == static_cast<off_t>(sizeof(SharedFile)))
     file = map_file(fd);
@@ -103,7 +103,9 @@ std::unique_ptr<SharedDevice> SharedDevice::open(const std::string& path) {
   return std::unique_ptr<SharedDevice>(new SharedDevice(file));
 }
 
-SharedDevice::~SharedDevice() { syscall(SYS_munmap, file_, sizeof(SharedFile)); }
+SharedDevice::~SharedDevice() {
+  syscall(SYS_munmap, file_, sizeof(SharedFile));
+}
 
 void SharedDevice::runs_end_earlier(ClientIndex client) {
   wake_client(file_->state.clients[static_cast<std::uint32_t>(client)]);
@@ -119,6 +121,8 @@ SharedDevice::Access::Access(SharedDevice& device)
   model_.advance(now_);
 }
 
-SharedDevice::Access::~Access() { pthread_mutex_unlock(&device_.file_->mutex); }
+SharedDevice::Access::~Access() {
+  pthread_mutex_unlock(&device_.file_->mutex);
+}
 
 }  // namespace apusched::softapu

@@ -13,7 +13,8 @@ namespace apusched::softapu {
 
 inline constexpr std::size_t kMaxClients = 64;
 inline constexpr std::size_t kMaxQueues = 256;
-inline constexpr std::size_t kMaxRuns = 2048;  // kMaxQueues * kMaxInFlight: a launch always finds room
+inline constexpr std::size_t kMaxRuns =
+    2048;  // kMaxQueues * kMaxInFlight: a launch always finds room
 inline constexpr std::size_t kMaxInFlight = 8;
 inline constexpr std::size_t kMaxDpmStates = 8;
 inline constexpr std::size_t kMaxComputeUnits = 256;
@@ -111,11 +112,11 @@ enum class RunPhase : std::uint32_t { none, launching, executing, ended };
 // One kernel on the device, from launch until its owner collects it.
 struct Run {
   RunPhase phase = RunPhase::none;
-  std::uint32_t queue = 0;           // index
-  double left = 0;                   // CU nanoseconds at the reference clock
-  double rate = 0;                   // of the above per nanosecond, now
-  double max_cus = 0;                // workgroups, when fewer than CUs
-  std::int64_t start_ns = 0;         // first workgroup
+  std::uint32_t queue = 0;    // index
+  double left = 0;            // CU nanoseconds at the reference clock
+  double rate = 0;            // of the above per nanosecond, now
+  double max_cus = 0;         // workgroups, when fewer than CUs
+  std::int64_t start_ns = 0;  // first workgroup
   std::int64_t end_ns = 0;
 };
 

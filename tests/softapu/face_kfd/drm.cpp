@@ -27,7 +27,9 @@ SOFTAPU_EXPORT int amdgpu_device_initialize(int fd, std::uint32_t* major, std::u
   return 0;
 }
 
-SOFTAPU_EXPORT int amdgpu_device_deinitialize(void*) { return 0; }
+SOFTAPU_EXPORT int amdgpu_device_deinitialize(void*) {
+  return 0;
+}
 
 SOFTAPU_EXPORT const char* amdgpu_get_marketing_name(void*) {
   const auto process = apusched::softapu::Face::instance().process();

@@ -43,7 +43,7 @@ int KfdProcess::handle(kfd_ioctl_get_process_apertures_new_args& a) {
   auto* out = user_pointer<kfd_process_device_apertures>(a.kfd_process_device_apertures_ptr);
   // gfx9 and later (kfd_flat_memory.c); ROCr asserts that LDS and scratch have a high word.
   if (out != nullptr && a.num_of_nodes > 0)
-    out[0] = {0x1000000000000, 0x10000ffffffff, 0x2000000000000, 0x20000ffffffff,
+    out[0] = {0x1000000000000, 0x10000ffffffff, 0x2000000000000,      0x20000ffffffff,
               0x4000,          0x7fffffffffff,  description().gpu_id, 0};
   a.num_of_nodes = 1;
   return 0;
@@ -152,8 +152,8 @@ int KfdProcess::handle(kfd_ioctl_wait_events_args& a) {
   const auto timeout =
       a.timeout >= 0xfffffffe ? EventTable::kForever : std::chrono::milliseconds{a.timeout};
   const WaitResult result = events_.wait(ids, a.wait_for_all != 0, timeout);
-  a.wait_result = result == WaitResult::timeout ? KFD_IOC_WAIT_RESULT_TIMEOUT
-                                                : KFD_IOC_WAIT_RESULT_COMPLETE;
+  a.wait_result =
+      result == WaitResult::timeout ? KFD_IOC_WAIT_RESULT_TIMEOUT : KFD_IOC_WAIT_RESULT_COMPLETE;
   return result == WaitResult::invalid ? EINVAL : 0;
 }
 
@@ -227,7 +227,8 @@ int KfdProcess::handle(NoEffect&) {
 int KfdProcess::ioctl(unsigned long request, void* argument) {
   const auto with = [&]<class T>(T*) { return handle(*static_cast<T*>(argument)); };
 #define SOFTAPU_IOCTL(name, type) \
-  case AMDKFD_IOC_##name: return with(static_cast<kfd_ioctl_##type##_args*>(nullptr))
+  case AMDKFD_IOC_##name:         \
+    return with(static_cast<kfd_ioctl_##type##_args*>(nullptr))
   switch (request) {
     SOFTAPU_IOCTL(GET_VERSION, get_version);
     SOFTAPU_IOCTL(GET_PROCESS_APERTURES_NEW, get_process_apertures_new);
@@ -250,9 +251,11 @@ int KfdProcess::ioctl(unsigned long request, void* argument) {
     case AMDKFD_IOC_SET_MEMORY_POLICY:
     case AMDKFD_IOC_ACQUIRE_VM:
     case AMDKFD_IOC_SET_TRAP_HANDLER:
-    case AMDKFD_IOC_SET_SCRATCH_BACKING_VA: return with(static_cast<NoEffect*>(nullptr));
-    SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
-    default: break;
+    case AMDKFD_IOC_SET_SCRATCH_BACKING_VA:
+      return with(static_cast<NoEffect*>(nullptr));
+      SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
+    default:
+      break;
   }
 #undef SOFTAPU_IOCTL
   if (std::getenv("SOFTAPU_DEBUG") != nullptr)

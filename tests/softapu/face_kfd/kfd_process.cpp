@@ -57,9 +57,12 @@ Engine& KfdProcess::engine() {
 
 int KfdProcess::file_for(std::uint64_t offset) const {
   switch (offset & kOffsetTypeMask) {
-    case kDoorbellOffset: return doorbell_file_;
-    case kEventPageOffset: return event_file_;
-    default: return -1;
+    case kDoorbellOffset:
+      return doorbell_file_;
+    case kEventPageOffset:
+      return event_file_;
+    default:
+      return -1;
   }
 }
 

@@ -29,8 +29,7 @@ template <class Function>
 Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
-#define SOFTAPU_NEXT(type, name) \
-  static auto* const real = next<type>(name)
+#define SOFTAPU_NEXT(type, name) static auto* const real = next<type>(name)
 
 bool is_device(DescriptorKind kind) {
   return kind == DescriptorKind::kfd || kind == DescriptorKind::render_node;
@@ -58,49 +57,49 @@ using OpenAtFunction = int(int, const char*, int, ...);
 using FopenFunction = FILE*(const char*, const char*);
 using MmapFunction = void*(void*, std::size_t, int, int, int, off_t);
 
-#define SOFTAPU_OPEN(name)                                             \
-  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {          \
-    SOFTAPU_NEXT(OpenFunction, #name);                                 \
-    va_list arguments;                                                 \
-    va_start(arguments, flags);                                        \
-    const mode_t mode = mode_from(flags, arguments);                   \
-    va_end(arguments);                                                 \
-    const DescriptorKind kind = Face::instance().kind_of(path);        \
-    if (is_device(kind)) return Face::instance().open(kind);           \
-    return opened(kind, real(path, flags, mode));                      \
+#define SOFTAPU_OPEN(name)                                      \
+  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {   \
+    SOFTAPU_NEXT(OpenFunction, #name);                          \
+    va_list arguments;                                          \
+    va_start(arguments, flags);                                 \
+    const mode_t mode = mode_from(flags, arguments);            \
+    va_end(arguments);                                          \
+    const DescriptorKind kind = Face::instance().kind_of(path); \
+    if (is_device(kind)) return Face::instance().open(kind);    \
+    return opened(kind, real(path, flags, mode));               \
   }
 SOFTAPU_OPEN(open)
 SOFTAPU_OPEN(open64)
 
-#define SOFTAPU_OPENAT(name)                                                    \
-  SOFTAPU_EXPORT int name(int directory, const char* path, int flags, ...) {    \
-    SOFTAPU_NEXT(OpenAtFunction, #name);                                        \
-    va_list arguments;                                                          \
-    va_start(arguments, flags);                                                 \
-    const mode_t mode = mode_from(flags, arguments);                            \
-    va_end(arguments);                                                          \
-    const DescriptorKind kind = Face::instance().kind_of(path);                 \
-    if (is_device(kind)) return Face::instance().open(kind);                    \
-    return opened(kind, real(directory, path, flags, mode));                    \
+#define SOFTAPU_OPENAT(name)                                                 \
+  SOFTAPU_EXPORT int name(int directory, const char* path, int flags, ...) { \
+    SOFTAPU_NEXT(OpenAtFunction, #name);                                     \
+    va_list arguments;                                                       \
+    va_start(arguments, flags);                                              \
+    const mode_t mode = mode_from(flags, arguments);                         \
+    va_end(arguments);                                                       \
+    const DescriptorKind kind = Face::instance().kind_of(path);              \
+    if (is_device(kind)) return Face::instance().open(kind);                 \
+    return opened(kind, real(directory, path, flags, mode));                 \
   }
 SOFTAPU_OPENAT(openat)
 SOFTAPU_OPENAT(openat64)
 
 // What open() becomes under _FORTIFY_SOURCE.
-#define SOFTAPU_OPEN_2(name)                                       \
-  SOFTAPU_EXPORT int name(const char* path, int flags) {           \
-    SOFTAPU_NEXT(int(const char*, int), #name);                    \
-    const DescriptorKind kind = Face::instance().kind_of(path);    \
-    if (is_device(kind)) return Face::instance().open(kind);       \
-    return opened(kind, real(path, flags));                        \
+#define SOFTAPU_OPEN_2(name)                                    \
+  SOFTAPU_EXPORT int name(const char* path, int flags) {        \
+    SOFTAPU_NEXT(int(const char*, int), #name);                 \
+    const DescriptorKind kind = Face::instance().kind_of(path); \
+    if (is_device(kind)) return Face::instance().open(kind);    \
+    return opened(kind, real(path, flags));                     \
   }
 SOFTAPU_OPEN_2(__open_2)
 SOFTAPU_OPEN_2(__open64_2)
 
-#define SOFTAPU_FOPEN(name)                                              \
-  SOFTAPU_EXPORT FILE* name(const char* path, const char* mode) {        \
-    SOFTAPU_NEXT(FopenFunction, #name);                                  \
-    return opened(Face::instance().kind_of(path), real(path, mode));     \
+#define SOFTAPU_FOPEN(name)                                          \
+  SOFTAPU_EXPORT FILE* name(const char* path, const char* mode) {    \
+    SOFTAPU_NEXT(FopenFunction, #name);                              \
+    return opened(Face::instance().kind_of(path), real(path, mode)); \
   }
 SOFTAPU_FOPEN(fopen)
 SOFTAPU_FOPEN(fopen64)
@@ -138,17 +137,16 @@ SOFTAPU_EXPORT int dup3(int fd, int to, int flags) noexcept {
   return copy;
 }
 
-#define SOFTAPU_FCNTL(name)                                                          \
-  SOFTAPU_EXPORT int name(int fd, int command, ...) {                                \
-    SOFTAPU_NEXT(int(int, int, ...), #name);                                         \
-    va_list arguments;                                                               \
-    va_start(arguments, command);                                                    \
-    void* argument = va_arg(arguments, void*);                                       \
-    va_end(arguments);                                                               \
-    const int result = real(fd, command, argument);                                  \
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                            \
-      Face::instance().duplicated(fd, result);                                       \
-    return result;                                                                   \
+#define SOFTAPU_FCNTL(name)                                                                        \
+  SOFTAPU_EXPORT int name(int fd, int command, ...) {                                              \
+    SOFTAPU_NEXT(int(int, int, ...), #name);                                                       \
+    va_list arguments;                                                                             \
+    va_start(arguments, command);                                                                  \
+    void* argument = va_arg(arguments, void*);                                                     \
+    va_end(arguments);                                                                             \
+    const int result = real(fd, command, argument);                                                \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) Face::instance().duplicated(fd, result); \
+    return result;                                                                                 \
   }
 SOFTAPU_FCNTL(fcntl)
 SOFTAPU_FCNTL(fcntl64)
@@ -188,8 +186,7 @@ void* map(MmapFunction* real, void* address, std::size_t bytes, int protection, 
   if (fd < 0 || !is_device(Face::instance().descriptors().kind(fd)))
     return real(address, bytes, protection, flags, fd, offset);
   const auto device = Face::instance().process();
-  const int file =
-      device == nullptr ? -1 : device->file_for(static_cast<std::uint64_t>(offset));
+  const int file = device == nullptr ? -1 : device->file_for(static_cast<std::uint64_t>(offset));
   if (file >= 0) {
     void* mapping = real(address, bytes, protection, flags, file, 0);
     if (mapping != MAP_FAILED) device->mapped(static_cast<std::uint64_t>(offset), mapping, bytes);

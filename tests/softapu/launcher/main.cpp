@@ -125,8 +125,9 @@ int main(int argc, char** argv) {
   const bool runs = !options.serve && !options.print_env;
   if (runs == options.command.empty() || (options.print_env && options.join.empty()) ||
       (options.serve && !options.join.empty())) {
-    std::fprintf(stderr, "softapu-run: see --help: a command, --serve, or --join with "
-                         "--print-env\n");
+    std::fprintf(stderr,
+                 "softapu-run: see --help: a command, --serve, or --join with "
+                 "--print-env\n");
     return kUsage;
   }
   try {

@@ -30,8 +30,8 @@ fs::path make_directory(const fs::path& wanted) {
     return fs::canonical(wanted);
   }
   const char* base = std::getenv("TMPDIR");
-  std::string name = std::string(base != nullptr && *base != '\0' ? base : "/tmp") +
-                     "/softapu-XXXXXX";
+  std::string name =
+      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/softapu-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) throw failure(name);
   return fs::canonical(name);
 }
@@ -87,7 +87,9 @@ void Session::take_lock() {
   throw failure(directory_.string());
 }
 
-void Session::announce() { put(directory_ / kReadyFile, std::to_string(getpid()) + "\n"); }
+void Session::announce() {
+  put(directory_ / kReadyFile, std::to_string(getpid()) + "\n");
+}
 
 void Session::remove_content() {
   for (const char* name : kContent) fs::remove_all(directory_ / name);

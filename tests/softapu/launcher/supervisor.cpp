@@ -167,7 +167,8 @@ void Supervisor::on_request(Connection& connection, const Request& request) {
       tree_.remove_queue(connection.pid, request.queue);
       connection.queues.erase(request.queue);
       break;
-    case RequestKind::memory_changed: break;
+    case RequestKind::memory_changed:
+      break;
     case RequestKind::closed:
       connection.client.reset();  // the client freed its slot itself
       tree_.remove_process(connection.pid);

@@ -37,8 +37,12 @@ void round_trips(const Gpu& gpu, hsa_wait_state_t how) {
   }
 }
 
-void barriers_busy(Gpu& gpu) { round_trips(gpu, HSA_WAIT_STATE_ACTIVE); }
-void barriers_interrupt(Gpu& gpu) { round_trips(gpu, HSA_WAIT_STATE_BLOCKED); }
+void barriers_busy(Gpu& gpu) {
+  round_trips(gpu, HSA_WAIT_STATE_ACTIVE);
+}
+void barriers_interrupt(Gpu& gpu) {
+  round_trips(gpu, HSA_WAIT_STATE_BLOCKED);
+}
 
 std::chrono::nanoseconds kernel_time(const Gpu& gpu, const Queue& queue, const Dispatch& what) {
   const Signal done;
@@ -200,12 +204,18 @@ void fork_safety(Gpu& gpu) {
 }
 
 const std::map<std::string, std::function<void(Gpu&)>> kChecks = {
-    {"barriers-busy", barriers_busy}, {"barriers-interrupt", barriers_interrupt},
-    {"kernel-cost", kernel_cost},     {"fill", fill},
-    {"overlap", overlap},             {"dependencies", dependencies},
-    {"masks", masks},                 {"hold", hold},
-    {"copies", copies},               {"many-signals", many_signals},
-    {"create-destroy", create_and_destroy}, {"fork", fork_safety}};
+    {"barriers-busy", barriers_busy},
+    {"barriers-interrupt", barriers_interrupt},
+    {"kernel-cost", kernel_cost},
+    {"fill", fill},
+    {"overlap", overlap},
+    {"dependencies", dependencies},
+    {"masks", masks},
+    {"hold", hold},
+    {"copies", copies},
+    {"many-signals", many_signals},
+    {"create-destroy", create_and_destroy},
+    {"fork", fork_safety}};
 
 }  // namespace
 

@@ -34,13 +34,13 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  double rate = 20;           // tokens per second, 0: as fast as possible
-  unsigned kernels = 8;       // per token
-  unsigned workgroups = 12;   // per kernel
+  double rate = 20;          // tokens per second, 0: as fast as possible
+  unsigned kernels = 8;      // per token
+  unsigned workgroups = 12;  // per kernel
   std::string kernel = "work_10us";
   std::string kernel_directory;
-  double duration = 0;        // seconds, 0: until a signal
-  double report = 0;          // seconds, 0: never
+  double duration = 0;  // seconds, 0: until a signal
+  double report = 0;    // seconds, 0: never
   bool busy_wait = false;
 };
 
@@ -58,8 +58,11 @@ class Distribution {
       const auto last = static_cast<double>(sorted.size() - 1);
       return sorted[static_cast<std::size_t>(share * last + 0.5)];
     };
-    return {{"count", sorted.size()}, {"p50", at(0.50)}, {"p95", at(0.95)},
-            {"p99", at(0.99)},        {"max", sorted.back()}};
+    return {{"count", sorted.size()},
+            {"p50", at(0.50)},
+            {"p95", at(0.95)},
+            {"p99", at(0.99)},
+            {"max", sorted.back()}};
   }
 
  private:
@@ -136,8 +139,9 @@ class Loop {
 
 void Loop::submit_tokens() {
   pthread_setname_np(pthread_self(), "decode-submit");
-  const auto period = options_.rate > 0 ? nanoseconds{static_cast<std::int64_t>(1e9 / options_.rate)}
-                                        : nanoseconds{0};
+  const auto period = options_.rate > 0
+                          ? nanoseconds{static_cast<std::int64_t>(1e9 / options_.rate)}
+                          : nanoseconds{0};
   auto next = Clock::now();
   for (;;) {
     next = std::max(next + period, Clock::now());
@@ -252,7 +256,8 @@ void watch(Loop& loop, const Options& options, const sigset_t& set) {
 int main(int argc, char** argv) {
   CLI::App app{"An inference-like workload for a GPU"};
   Options options;
-  app.add_option("--rate", options.rate, "tokens per second, 0: no pause")->check(CLI::Range(0, 100000));
+  app.add_option("--rate", options.rate, "tokens per second, 0: no pause")
+      ->check(CLI::Range(0, 100000));
   app.add_option("--kernels-per-token", options.kernels)->check(CLI::Range(1, 128));
   app.add_option("--workgroups", options.workgroups, "per kernel")->check(CLI::Range(1, 1 << 20));
   app.add_option("--kernel", options.kernel, "noop, work_1us, work_10us, work_100us, work_1ms");

@@ -81,13 +81,15 @@ Signal::Signal(hsa_signal_value_t value) {
   require(hsa_signal_create(value, 0, nullptr, &signal_), "hsa_signal_create");
 }
 
-Signal::~Signal() { hsa_signal_destroy(signal_); }
+Signal::~Signal() {
+  hsa_signal_destroy(signal_);
+}
 
 bool Signal::wait(hsa_wait_state_t how, std::chrono::nanoseconds limit) const {
   std::uint64_t frequency = 0;
   hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency);
-  const auto ticks = static_cast<std::uint64_t>(
-      std::chrono::duration<double>(limit).count() * static_cast<double>(frequency));
+  const auto ticks = static_cast<std::uint64_t>(std::chrono::duration<double>(limit).count() *
+                                                static_cast<double>(frequency));
   return hsa_signal_wait_scacquire(signal_, HSA_SIGNAL_CONDITION_LT, 1, ticks, how) < 1;
 }
 
@@ -114,8 +116,8 @@ std::string Gpu::name() const {
 }
 
 void Gpu::load_kernels(const std::string& directory) {
-  const std::string path = (directory.empty() ? executable_directory() : directory) +
-                           "/kernels-" + name() + ".hsaco";
+  const std::string path =
+      (directory.empty() ? executable_directory() : directory) + "/kernels-" + name() + ".hsaco";
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) give_up(path + ": " + std::strerror(errno));
   hsa_code_object_reader_t reader{};
@@ -151,17 +153,20 @@ void* Gpu::allocate(std::size_t bytes) const {
   return memory;
 }
 
-void Gpu::release(void* memory) const { hsa_amd_memory_pool_free(memory); }
+void Gpu::release(void* memory) const {
+  hsa_amd_memory_pool_free(memory);
+}
 
 Queue::Queue(const Gpu& gpu, std::uint32_t packets, bool profiling) {
   require(hsa_queue_create(gpu.agent(), packets, HSA_QUEUE_TYPE_MULTI, queue_failed, nullptr,
                            UINT32_MAX, UINT32_MAX, &queue_),
           "hsa_queue_create");
-  if (profiling)
-    require(hsa_amd_profiling_set_profiler_enabled(queue_, 1), "profiling");
+  if (profiling) require(hsa_amd_profiling_set_profiler_enabled(queue_, 1), "profiling");
 }
 
-Queue::~Queue() { hsa_queue_destroy(queue_); }
+Queue::~Queue() {
+  hsa_queue_destroy(queue_);
+}
 
 void Queue::submit(const void* packet, std::uint32_t first_word) const {
   const std::uint64_t index = hsa_queue_add_write_index_screlease(queue_, 1);
@@ -211,8 +216,8 @@ DeviceTimes device_times(const Gpu& gpu, const Signal& signal) {
   std::uint64_t frequency = 1;
   hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency);
   const auto ns = [&](std::uint64_t ticks) {
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(
-        static_cast<double>(ticks) * 1e9 / static_cast<double>(frequency))};
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(static_cast<double>(ticks) * 1e9 /
+                                                              static_cast<double>(frequency))};
   };
   return {ns(times.start), ns(times.end)};
 }

@@ -85,8 +85,8 @@ int check_counters() {
   for (const Client& client : access.state().clients)
     if (client.pid != 0) faults += client.doorbell_faults;
   std::printf("{\"submitted\": %llu, \"retired\": %llu, \"doorbell_faults\": %llu}\n",
-              static_cast<unsigned long long>(submitted),
-              static_cast<unsigned long long>(retired), static_cast<unsigned long long>(faults));
+              static_cast<unsigned long long>(submitted), static_cast<unsigned long long>(retired),
+              static_cast<unsigned long long>(faults));
   return submitted == retired ? 0 : 1;
 }
 

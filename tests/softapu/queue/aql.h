@@ -30,11 +30,11 @@ enum class QueueError : std::int64_t {
 
 enum class KernelEffect : std::uint8_t {
   none,
-  fill32,          // of our own test kernels: { uint32_t* out; uint32_t value; }
-  copy_aligned,    // ROCr's blit kernels
+  fill32,        // of our own test kernels: { uint32_t* out; uint32_t value; }
+  copy_aligned,  // ROCr's blit kernels
   copy_misaligned,
   fill,
-  unknown_blit,    // a blit kernel whose code is not known: must not be skipped silently
+  unknown_blit,  // a blit kernel whose code is not known: must not be skipped silently
 };
 
 struct KernelWork {

@@ -47,8 +47,7 @@ bool DoorbellWatch::open_uffd() {
   // For tests of the polling fallback.
   if (std::getenv("SOFTAPU_NO_USERFAULTFD") != nullptr) return false;
   // USER_MODE_ONLY works without privileges whatever vm.unprivileged_userfaultfd says.
-  uffd_ = static_cast<int>(
-      syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+  uffd_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
   if (uffd_ < 0) return false;
   uffdio_api api{};
   api.api = UFFD_API;

@@ -64,9 +64,7 @@ class Engine::Queue final : public Executor {
   }
 
   [[nodiscard]] QueueIndex index() const { return index_; }
-  [[nodiscard]] bool rung() const {
-    return doorbell_.load(std::memory_order_acquire) != kNotRung;
-  }
+  [[nodiscard]] bool rung() const { return doorbell_.load(std::memory_order_acquire) != kNotRung; }
   // True when the doorbell had been rung.
   bool take_doorbell() {
     if (!rung()) return false;
@@ -116,7 +114,9 @@ Client& Engine::client() {
   return device_.unlocked().clients[static_cast<std::uint32_t>(client_)];
 }
 
-void Engine::look_again() { wake_client(client()); }
+void Engine::look_again() {
+  wake_client(client());
+}
 
 std::unique_lock<std::mutex> Engine::control() {
   waiting_++;
@@ -147,8 +147,7 @@ std::optional<CreatedQueue> Engine::create_queue(const QueueRequest& request) {
   std::optional<QueueIndex> index;
   {
     SharedDevice::Access access(device_);
-    index = access->add_queue(client_,
-                              {id, request.ring_bytes, request.priority, request.percent},
+    index = access->add_queue(client_, {id, request.ring_bytes, request.priority, request.percent},
                               access.now());
   }
   if (!index) return std::nullopt;
@@ -157,8 +156,8 @@ std::optional<CreatedQueue> Engine::create_queue(const QueueRequest& request) {
   ring.packets = request.ring_bytes / kPacketBytes;
   ring.queue = reinterpret_cast<amd_queue_t*>(  // NOLINT: as above
       request.read_pointer_address - offsetof(amd_queue_t, read_dispatch_id));
-  queues_[id] = std::make_unique<Queue>(device_, *index, &doorbells_[doorbell], ring, signals_,
-                                        kernels_);
+  queues_[id] =
+      std::make_unique<Queue>(device_, *index, &doorbells_[doorbell], ring, signals_, kernels_);
   return CreatedQueue{id, doorbell, *index};
 }
 
@@ -215,7 +214,8 @@ bool Engine::step(Plan& plan) {
   for (auto& [id, queue] : queues_) {
     plan.waits_for_signal |= queue->processor().waits_for_signal();
     queue->processor().for_each_run([&](RunIndex run) {
-      if (const auto end = (*access)->expected_end(run)) plan.next_end = std::min(plan.next_end, *end);
+      if (const auto end = (*access)->expected_end(run))
+        plan.next_end = std::min(plan.next_end, *end);
     });
   }
   return false;

@@ -77,8 +77,8 @@ class Engine {
   std::uint64_t* doorbells_;
   HostSignals signals_;
   KernelTable kernels_;
-  std::mutex mutex_;                        // queues_
-  std::atomic<std::uint32_t> waiting_{0};   // threads that want mutex_: the engine stands back
+  std::mutex mutex_;                       // queues_
+  std::atomic<std::uint32_t> waiting_{0};  // threads that want mutex_: the engine stands back
   std::map<std::uint32_t, std::unique_ptr<Queue>> queues_;
   std::uint32_t next_id_ = 0;
   std::atomic<bool> stop_{false};

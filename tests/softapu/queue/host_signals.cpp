@@ -19,7 +19,9 @@ std::atomic_ref<T> atomic_at(volatile T* address) {
 
 }  // namespace
 
-std::uint64_t gpu_ticks(Nanoseconds time) { return static_cast<std::uint64_t>(time.count()) / 10; }
+std::uint64_t gpu_ticks(Nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count()) / 10;
+}
 
 std::int64_t HostSignals::load(std::uint64_t handle) const {
   return atomic_at(&signal_at(handle)->value).load(std::memory_order_acquire);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HSA signals in the client's memory (amd_signal_t), as the packet processor of the GPU treats them.
+// HSA signals in the client's memory (amd_signal_t), as the packet processor of the GPU treats
+// them.
 #pragma once
 
 #include "events/event_table.h"

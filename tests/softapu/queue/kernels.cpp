@@ -55,8 +55,7 @@ bool find_hint(const std::byte* code, Hint& hint) {
 template <class T>
 T argument(const DispatchPacket& packet, std::size_t offset) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(packet.kernarg_address) + offset,
-              sizeof value);
+  std::memcpy(&value, static_cast<const std::byte*>(packet.kernarg_address) + offset, sizeof value);
   return value;
 }
 
@@ -69,10 +68,14 @@ struct BlitRange {
 BlitRange blit_range(KernelEffect effect, const DispatchPacket& packet) {
   const auto word = [&](std::size_t i) { return argument<std::uint64_t>(packet, i * 8); };
   switch (effect) {
-    case KernelEffect::copy_aligned: return {word(0), word(1), word(8) - word(0)};
-    case KernelEffect::copy_misaligned: return {word(0), word(1), word(4) - word(0)};
-    case KernelEffect::fill: return {0, word(0), word(2) - word(0)};
-    default: return {};
+    case KernelEffect::copy_aligned:
+      return {word(0), word(1), word(8) - word(0)};
+    case KernelEffect::copy_misaligned:
+      return {word(0), word(1), word(4) - word(0)};
+    case KernelEffect::fill:
+      return {0, word(0), word(2) - word(0)};
+    default:
+      return {};
   }
 }
 
@@ -120,7 +123,8 @@ void KernelTable::perform(const KernelWork& work, const DispatchPacket& packet) 
   const BlitRange range = blit_range(work.effect, packet);
   switch (work.effect) {
     case KernelEffect::none:
-    case KernelEffect::unknown_blit: break;
+    case KernelEffect::unknown_blit:
+      break;
     case KernelEffect::fill32:
       std::fill_n(static_cast<std::uint32_t*>(pointer(argument<std::uint64_t>(packet, 0))),
                   packet.grid_size_x, argument<std::uint32_t>(packet, 8));

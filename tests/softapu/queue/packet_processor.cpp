@@ -89,8 +89,8 @@ bool PacketProcessor::take_next(Nanoseconds now) {
   waits_for_signal_ = false;
   if (next_ >= limit_) return false;
   std::byte* slot = ring_.base + (next_ & (ring_.packets - 1)) * kPacketBytes;
-  const std::uint16_t header = atomic_at(reinterpret_cast<volatile std::uint16_t*>(slot))
-                                   .load(std::memory_order_acquire);
+  const std::uint16_t header =
+      atomic_at(reinterpret_cast<volatile std::uint16_t*>(slot)).load(std::memory_order_acquire);
   const unsigned type = packet_type(header);
   // Reserved but not written yet: its producer will ring when it is.
   if (type == HSA_PACKET_TYPE_INVALID) return false;
@@ -98,7 +98,8 @@ bool PacketProcessor::take_next(Nanoseconds now) {
   DispatchPacket packet;
   std::memcpy(&packet, slot, sizeof packet);
   switch (type) {
-    case HSA_PACKET_TYPE_KERNEL_DISPATCH: return launch(packet);
+    case HSA_PACKET_TYPE_KERNEL_DISPATCH:
+      return launch(packet);
     case HSA_PACKET_TYPE_BARRIER_AND:
     case HSA_PACKET_TYPE_BARRIER_OR: {
       std::uint64_t handles[5];
@@ -108,8 +109,11 @@ bool PacketProcessor::take_next(Nanoseconds now) {
       counters_.barriers.fetch_add(1, std::memory_order_relaxed);
       break;
     }
-    case HSA_PACKET_TYPE_VENDOR_SPECIFIC: break;  // PM4 indirect buffer: a cache flush, no effect
-    default: fail(QueueError::packet_format); return false;
+    case HSA_PACKET_TYPE_VENDOR_SPECIFIC:
+      break;  // PM4 indirect buffer: a cache flush, no effect
+    default:
+      fail(QueueError::packet_format);
+      return false;
   }
   release_slot();
   // Every packet type keeps its completion signal last.

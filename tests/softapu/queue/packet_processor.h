@@ -18,9 +18,9 @@ namespace apusched::softapu {
 class PacketProcessor {
  public:
   struct Ring {
-    std::byte* base = nullptr;      // packets * 64 bytes, the client's memory
-    std::uint64_t packets = 0;      // power of two
-    amd_queue_t* queue = nullptr;   // the client's memory
+    std::byte* base = nullptr;     // packets * 64 bytes, the client's memory
+    std::uint64_t packets = 0;     // power of two
+    amd_queue_t* queue = nullptr;  // the client's memory
   };
 
   // All outlive the processor.

@@ -7,19 +7,20 @@
 namespace apusched::softapu {
 
 inline constexpr const char* kSessionVariable = "SOFTAPU_SESSION";
-inline constexpr const char* kStateFile = "state";         // SharedFile, mapped by every client
-inline constexpr const char* kControlSocket = "control";   // SOCK_SEQPACKET, served by the supervisor
-inline constexpr const char* kReadyFile = "ready";         // exists while the session is served
-inline constexpr const char* kLockFile = "lock";           // flock of the supervisor
+inline constexpr const char* kStateFile = "state";  // SharedFile, mapped by every client
+inline constexpr const char* kControlSocket =
+    "control";                                      // SOCK_SEQPACKET, served by the supervisor
+inline constexpr const char* kReadyFile = "ready";  // exists while the session is served
+inline constexpr const char* kLockFile = "lock";    // flock of the supervisor
 inline constexpr const char* kLevelFileName = "power_dpm_force_performance_level";
 
 // A client's connection is its life line: the supervisor reaps it when the connection or the
 // process ends. Every request but memory_changed is answered, after the /sys tree shows it.
 enum class RequestKind : std::uint32_t {
-  opened,           // the client has its slot: make proc/<pid>
+  opened,  // the client has its slot: make proc/<pid>
   queue_created,
   queue_destroyed,
-  memory_changed,   // no answer
+  memory_changed,  // no answer
   closed,
 };
 

@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::chrono::duration<double> kThermalTime{4.0};
 
-std::string number(double value) { return std::to_string(std::llround(value)); }
+std::string number(double value) {
+  return std::to_string(std::llround(value));
+}
 
 }  // namespace
 
@@ -47,8 +49,7 @@ std::string LiveTree::clock_table(const DpmTable& table, std::uint32_t current) 
 void LiveTree::update_sensors(DeviceState& state, double busy,
                               std::chrono::duration<double> elapsed) const {
   const DpmTable& sclk = model_.device.sclk;
-  const double clock =
-      static_cast<double>(sclk.mhz[state.sclk_index]) / sclk.mhz[sclk.count - 1];
+  const double clock = static_cast<double>(sclk.mhz[state.sclk_index]) / sclk.mhz[sclk.count - 1];
   // A high clock costs something even without load.
   const double activity = std::max(busy, 0.1) * (0.2 + 0.8 * clock * clock);
   state.power_w = model_.idle_w + (model_.busy_w - model_.idle_w) * activity;
@@ -76,7 +77,9 @@ void LiveTree::show(const Readings& r) {
   rewrite(paths_.hwmon / "freq1_input", std::to_string(d.sclk.mhz[r.sclk_index]) + "000000\n");
 }
 
-fs::path LiveTree::level_file() const { return paths_.device / kLevelFileName; }
+fs::path LiveTree::level_file() const {
+  return paths_.device / kLevelFileName;
+}
 
 void LiveTree::show_level(Level level) {
   const std::string text = std::string(level_name(level)) + "\n";
@@ -138,8 +141,7 @@ void LiveTree::remove_queue(std::uint32_t pid, std::uint32_t queue) {
 }
 
 void LiveTree::show_process_memory(std::uint32_t pid, std::uint64_t vram_used) {
-  rewrite(paths_.proc / std::to_string(pid) /
-              ("vram_" + std::to_string(model_.device.gpu_id)),
+  rewrite(paths_.proc / std::to_string(pid) / ("vram_" + std::to_string(model_.device.gpu_id)),
           std::to_string(vram_used) + "\n");
 }
 

@@ -75,9 +75,12 @@ Properties node_properties(const MachineModel& m, bool gpu, std::size_t caches) 
 
 std::size_t instances(const CacheModel& cache, const DeviceDescription& d) {
   switch (cache.per) {
-    case CacheModel::Per::cu: return d.compute_units;
-    case CacheModel::Per::array: return std::size_t{d.shader_engines} * d.arrays_per_engine;
-    case CacheModel::Per::device: return 1;
+    case CacheModel::Per::cu:
+      return d.compute_units;
+    case CacheModel::Per::array:
+      return std::size_t{d.shader_engines} * d.arrays_per_engine;
+    case CacheModel::Per::device:
+      return 1;
   }
   return 0;
 }

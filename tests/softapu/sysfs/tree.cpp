@@ -15,7 +15,9 @@ namespace apusched::softapu {
 namespace fs = std::filesystem;
 namespace {
 
-void line(const fs::path& file, const std::string& text) { put(file, text + "\n"); }
+void line(const fs::path& file, const std::string& text) {
+  put(file, text + "\n");
+}
 
 // 0x1681 -> 1681, in capitals as the kernel prints it in uevent.
 std::string bare_hex(const std::string& prefixed) {
@@ -74,9 +76,9 @@ void make_drm(const TreePaths& paths, const MachineModel& m) {
                              "\nDEVTYPE=drm_minor");
     fs::create_directory_symlink("../../../" + m.pci_address, dir / "device");
     // rocm-smi reads the link's text and wants the PCI address in front of drm/cardN.
-    fs::create_directory_symlink("../../devices/pci0000:00/" + m.pci_parent + "/" +
-                                     m.pci_address + "/drm/" + node,
-                                 drm / node);
+    fs::create_directory_symlink(
+        "../../devices/pci0000:00/" + m.pci_parent + "/" + m.pci_address + "/drm/" + node,
+        drm / node);
   }
 }
 

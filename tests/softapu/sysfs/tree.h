@@ -15,8 +15,8 @@ struct TreePaths {
   std::filesystem::path sys;
   std::filesystem::path device;  // the PCI device
   std::filesystem::path hwmon;
-  std::filesystem::path kfd;     // class/kfd/kfd
-  std::filesystem::path proc;    // kfd/proc
+  std::filesystem::path kfd;   // class/kfd/kfd
+  std::filesystem::path proc;  // kfd/proc
 };
 
 // Both throw std::filesystem::filesystem_error or std::system_error.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include "events/event_table.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
 #include <future>
-
-#include "events/event_table.h"
 
 namespace apusched::softapu {
 namespace {
@@ -33,8 +33,8 @@ TEST(EventTable, keeps_a_manual_event_set_until_reset) {
 TEST(EventTable, wakes_a_waiter_from_another_thread) {
   EventTable table;
   const Ids id{table.create(true)};
-  auto waiting = std::async(std::launch::async,
-                            [&] { return table.wait(id, false, EventTable::kForever); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return table.wait(id, false, EventTable::kForever); });
   table.set(id[0]);
   EXPECT_EQ(waiting.get(), WaitResult::signalled);
 }
@@ -61,8 +61,8 @@ TEST(EventTable, refuses_unknown_events) {
 TEST(EventTable, ends_waits_when_the_device_is_closed) {
   EventTable table;
   const Ids id{table.create(true)};
-  auto waiting = std::async(std::launch::async,
-                            [&] { return table.wait(id, false, EventTable::kForever); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return table.wait(id, false, EventTable::kForever); });
   // Either the wait has begun and is ended, or it finds no such event.
   table.clear();
   EXPECT_NE(waiting.get(), WaitResult::timeout);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "queue/kernels.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -6,7 +8,6 @@
 #include <memory>
 #include <utility>
 
-#include "queue/kernels.h"
 #include "tests/fixtures.h"
 
 namespace apusched::softapu {
@@ -58,8 +59,7 @@ TEST(Kernels, are_not_read_past_the_end_of_their_page) {
 TEST(Kernels, of_the_runtime_that_are_unknown_are_an_error) {
   const DeviceDescription device = small_device();
   const auto object = std::make_unique<Object>(256);
-  EXPECT_EQ(KernelTable(device).resolve(packet_for(*object, 1)).effect,
-            KernelEffect::unknown_blit);
+  EXPECT_EQ(KernelTable(device).resolve(packet_for(*object, 1)).effect, KernelEffect::unknown_blit);
 }
 
 TEST(Kernels, fill_their_grid) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include "sysfs/model_file.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-
-#include "sysfs/model_file.h"
 
 namespace apusched::softapu {
 namespace {
@@ -75,9 +75,9 @@ TEST(ModelFile, with_an_unknown_level_is_refused) {
 
 TEST(ModelFile, with_a_quirk_refuses_that_level) {
   const ChangedModel model(R"({"quirks": {"levels": ["auto", "manual"]}})");
-  EXPECT_EQ(read_model(model.path()).device.allowed_levels,
-            1U << static_cast<unsigned>(Level::automatic) |
-                1U << static_cast<unsigned>(Level::manual));
+  EXPECT_EQ(
+      read_model(model.path()).device.allowed_levels,
+      1U << static_cast<unsigned>(Level::automatic) | 1U << static_cast<unsigned>(Level::manual));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "queue/packet_processor.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -6,7 +8,6 @@
 #include <map>
 #include <vector>
 
-#include "queue/packet_processor.h"
 #include "tests/fixtures.h"
 
 namespace apusched::softapu {
@@ -20,7 +21,9 @@ constexpr std::uint16_t header(unsigned type, bool barrier) {
 }
 
 // A queue in plain memory, on the small device, in virtual time.
-class PacketProcessorTest : public testing::Test, public Executor, public SignalPort,
+class PacketProcessorTest : public testing::Test,
+                            public Executor,
+                            public SignalPort,
                             public KernelPort {
  protected:
   PacketProcessorTest() {
@@ -96,8 +99,13 @@ class PacketProcessorTest : public testing::Test, public Executor, public Signal
   std::map<std::uint64_t, RunTimes> times_;
   std::vector<std::uint64_t> completed_;
   mutable int performed_ = 0;
-  PacketProcessor processor_{{reinterpret_cast<std::byte*>(packets_.data()), packets_.size(),
-                              &amd_queue_}, 4, *this, *this, *this, counters_};
+  PacketProcessor processor_{
+      {reinterpret_cast<std::byte*>(packets_.data()), packets_.size(), &amd_queue_},
+      4,
+      *this,
+      *this,
+      *this,
+      counters_};
 };
 
 TEST_F(PacketProcessorTest, does_nothing_before_the_doorbell) {
@@ -241,8 +249,9 @@ TEST_F(PacketProcessorTest, goes_round_the_ring) {
   for (std::uint64_t i = 1; i <= 40; i++) {
     dispatch(1, i, true);
     ring();
-    run_until(now_.count() == 0 ? microseconds{20}
-                                : std::chrono::duration_cast<microseconds>(now_) + microseconds{20});
+    run_until(now_.count() == 0
+                  ? microseconds{20}
+                  : std::chrono::duration_cast<microseconds>(now_) + microseconds{20});
     ASSERT_EQ(signals_[i], 0) << i;
   }
   EXPECT_EQ(amd_queue_.read_dispatch_id, 40U);
