@@ -111,7 +111,7 @@ void HelperProcess::start() {
   backoff_.started(loop_.now());
   auto spawned = options_.start(options_.spawn);
   if (!spawned) return schedule_restart(core::to_sentence(spawned.error()));
-  child_.emplace();
+  child_ = Child{};
   child_->pid = spawned->pid;
   child_->socket = std::move(spawned->socket);
   child_->notes = std::move(spawned->notes);

@@ -109,7 +109,7 @@ class Builder final : public YAML::EventHandler {
       parent.key = std::move(value);
       parent.has_key = true;
     } else {
-      parent.value.entries.emplace_back(std::move(parent.key), std::move(value));
+      parent.value.entries.push_back({std::move(parent.key), std::move(value)});
       parent.has_key = false;
     }
   }

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
 namespace apusched::settings {
@@ -16,6 +15,8 @@ struct Position {
   auto operator<=>(const Position&) const = default;
 };
 
+struct MapEntry;
+
 /// A YAML value as written, with its place. Knows nothing of the settings it stands for.
 struct Value {
   enum class Kind { null, scalar, sequence, map };
@@ -23,8 +24,13 @@ struct Value {
   std::string text;     ///< scalars
   bool quoted = false;  ///< scalars: "10" is text, 10 is a number
   Position position;
-  std::vector<Value> items;                      ///< sequences
-  std::vector<std::pair<Value, Value>> entries;  ///< maps, in order, duplicates included
+  std::vector<Value> items;       ///< sequences
+  std::vector<MapEntry> entries;  ///< maps, in order, duplicates included
+};
+
+struct MapEntry {
+  Value key;
+  Value value;
 };
 
 /// What keeps a text from being a document of plain values.

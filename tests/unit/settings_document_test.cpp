@@ -13,17 +13,17 @@ TEST(Document, keeps_keys_in_order_with_their_places) {
   const auto document = read_document("b: 1\na:\n  - x\n");
   ASSERT_TRUE(document);
   ASSERT_EQ(document->entries.size(), 2U);
-  EXPECT_EQ(document->entries[0].first.text, "b");
-  EXPECT_EQ(document->entries[1].first.position, (Position{2, 1}));
-  EXPECT_EQ(document->entries[1].second.items.front().position, (Position{3, 5}));
+  EXPECT_EQ(document->entries[0].key.text, "b");
+  EXPECT_EQ(document->entries[1].key.position, (Position{2, 1}));
+  EXPECT_EQ(document->entries[1].value.items.front().position, (Position{3, 5}));
 }
 
 TEST(Document, tells_quoted_text_from_plain_text) {
   const auto document = read_document("{a: 1, b: \"1\", c: '1'}");
   ASSERT_TRUE(document);
-  EXPECT_FALSE(document->entries[0].second.quoted);
-  EXPECT_TRUE(document->entries[1].second.quoted);
-  EXPECT_TRUE(document->entries[2].second.quoted);
+  EXPECT_FALSE(document->entries[0].value.quoted);
+  EXPECT_TRUE(document->entries[1].value.quoted);
+  EXPECT_TRUE(document->entries[2].value.quoted);
 }
 
 TEST(Document, an_alias_bomb_is_refused_without_being_expanded) {
