@@ -73,7 +73,7 @@ class RecordWriter {
     number(sequence);
   }
   template <typename T>
-  requires std::is_unsigned_v<T>
+    requires std::is_unsigned_v<T>
   void number(T value) {
     for (std::size_t i = 0; i < sizeof(T); ++i)
       record_.data_[at_++] = static_cast<std::byte>((value >> (8 * i)) & 0xffU);
@@ -184,8 +184,9 @@ std::uint32_t level_number(const std::optional<core::PerformanceLevel>& level) {
 std::optional<std::optional<core::PerformanceLevel>> read_level(Reader& in) {
   const auto value = in.number<std::uint32_t>();
   if (value > level_number(core::PerformanceLevel::perf_determinism)) return std::nullopt;
-  if (value == 0) return std::optional<core::PerformanceLevel>();
-  return std::optional(static_cast<core::PerformanceLevel>(value - 1));
+  std::optional<core::PerformanceLevel> level;
+  if (value != 0) level = static_cast<core::PerformanceLevel>(value - 1);
+  return level;
 }
 
 core::Result<Event> read_telemetry(Reader in) {
