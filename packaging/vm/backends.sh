@@ -57,9 +57,9 @@ run_in_nspawn() {
 
 # Made by nspawn-inside where no systemd manages the host's tree; the kernel empties them late.
 remove_cgroups() {
-  local dir try
+  local dir
   for dir in /sys/fs/cgroup/{systemd,unified}/"${work##*/}"; do
-    for try in 1 2 3 4 5 6 7 8 9 10; do
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
       [ -d "$dir" ] || break
       find "$dir" -depth -type d -exec rmdir {} + 2> /dev/null || sleep 0.2
     done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2016,SC2154
 # Builds the cached kernel and root file system. Uses the variables of packaging/vmtest.
 
-readonly image_packages="systemd systemd-sysv dbus polkitd procps util-linux kmod python3-minimal \
+readonly image_packages="systemd systemd-sysv dbus polkitd procps util-linux kmod jq \
 libsdbus-c++1 libspdlog1.10 libfmt9 libyaml-cpp0.7 libhsa-runtime64-1 librocm-smi64-1"
 
 # A new list of packages or another guest-boot makes another image; Debian's own updates do not:
@@ -50,8 +50,7 @@ build_image() {
 make_root() {
   local root=$1 sources unit
   # the archives that this machine itself uses
-  sources=$(apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | sort -u)
-  [ -n "$sources" ] || sources=$(apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' | sort -u)
+  sources=$(apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' | sort -u)
   TMPDIR=$(dirname "$root") mmdebstrap --quiet --mode=root --variant=minbase \
     --include="$(echo $image_packages | tr ' ' ,)" --dpkgopt=force-unsafe-io \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
