@@ -161,6 +161,7 @@ GpuView GpuWatch::view_of(const Gpu& gpu) const {
 
 std::vector<GpuView> GpuWatch::views() const {
   std::vector<GpuView> result;
+  result.reserve(gpus_.size());
   for (const auto& gpu : gpus_) result.push_back(view_of(*gpu));
   return result;
 }

@@ -25,7 +25,8 @@ std::optional<LedgerLine> put_from(const json& object) {
   if (!key) return std::nullopt;
   const auto original = core::parse_lever_value(key->kind, object.value("original", ""));
   if (!original) return std::nullopt;
-  core::LedgerEntry entry{*original, {}, {}, {}, object.value("contended", false), {}, object.value("drop_in", false)};
+  core::LedgerEntry entry{
+      *original, {}, {}, {}, object.value("contended", false), {}, object.value("drop_in", false)};
   if (object.contains("written")) {
     entry.written = core::parse_lever_value(key->kind, object.value("written", ""));
     if (!entry.written) return std::nullopt;
