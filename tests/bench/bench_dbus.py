@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Times RegisterPid, Unregister and queries beside an echo and beside gamemoded's RegisterGame.
+
+All calls of a repetition are made in turns on one connection to one bus. Ratios are taken within
+a repetition; what is printed is the median over the repetitions."""
+
+import shutil
+
+import stage
+
+
+def figures(runs, name):
+    return {"p50_us": round(stage.median_of(runs, name, "p50_ns") / 1000, 1),
+            "p99_us": round(stage.median_of(runs, name, "p99_ns") / 1000, 1)}
+
+
+def against(runs, name, floor, label, p50, p99=None):
+    rows = [stage.row(f"{label}: p50 / {floor}", figures(runs, name), p50,
+                      stage.ratio_of(runs, name, floor, "p50_ns"), "x")]
+    if p99:
+        rows.append(stage.row(f"{label}: p99 / {floor}", {}, p99,
+                              stage.ratio_of(runs, name, floor, "p99_ns"), "x"))
+    return rows
+
+
+def rows_of(runs):
+    rows = [stage.row("echo", figures(runs, "echo"))]
+    rows += against(runs, "register", "echo", "RegisterPid, 2 threads", 2.0, 3.0)
+    rows.append(stage.row("Unregister", {
+        **figures(runs, "unregister"),
+        "p50_ratio": round(stage.ratio_of(runs, "unregister", "echo", "p50_ns"), 2)}))
+    rows += against(runs, "get", "echo", "Get State", 1.15)
+    rows += against(runs, "list_none", "echo", "ListProcesses, none", 1.15)
+    rows += against(runs, "list_one", "echo", "ListProcesses, one", 1.15)
+    if "gamemode_register" in runs[0]:
+        rows.append(stage.row("gamemoded RegisterGame", figures(runs, "gamemode_register")))
+        rows.append(stage.row("gamemoded UnregisterGame", figures(runs, "gamemode_unregister")))
+        rows.append(stage.row("RegisterPid: p50 / RegisterGame", {}, 1.2, stage.ratio_of(
+            runs, "register", "gamemode_register", "p50_ns"), "x"))
+    return rows
+
+
+def measure(chosen, with_systemd):
+    machine = stage.make_stage(with_systemd=with_systemd)
+    try:
+        machine.start_daemon()
+        machine.start_echo()
+        command = [stage.program("bench_dbus_calls"), f"--bus={machine.address}",
+                   f"--pid={machine.start_idle_process().pid}",
+                   f"--repetitions={chosen.repetitions}"]
+        skipped = None
+        if with_systemd:
+            # The mock takes milliseconds for the weights that follow each registration.
+            command += ["--profile=bench-units", "--systemd",
+                        f"--count={max(1, chosen.count // 10)}"]
+        else:
+            command.append(f"--count={chosen.count}")
+            if shutil.which("gamemoded"):
+                machine.start_gamemoded()
+                client = machine.connection().get_object(
+                    "com.feralinteractive.GameMode", "/com/feralinteractive/GameMode",
+                    introspect=False)
+                # Held for the whole run: game mode is on, no call pays for entering it.
+                client.RegisterGame(machine.start_idle_process().pid,
+                                    dbus_interface="com.feralinteractive.GameMode")
+                command.append(f"--gamemode-pid={machine.start_idle_process().pid}")
+            else:
+                skipped = {"name": "gamemoded", "skipped": "gamemoded is not installed"}
+        runs = stage.repetitions(command)
+        return rows_of(runs) + ([skipped] if skipped else [])
+    finally:
+        machine.close()
+
+
+def main():
+    chosen = stage.arguments(__doc__.splitlines()[0], count=1000, repetitions=3)
+    sections = {
+        "No systemd on the bus, profile with nice": measure(chosen, False),
+        "Mocked systemd, profile with nice and weights": measure(chosen, True),
+    }
+    stage.report("dbus", sections, chosen.json)
+
+
+if __name__ == "__main__":
+    stage.run(main)
