@@ -8,8 +8,17 @@ namespace apusched::softapu {
 void EventTable::deliver(std::uint32_t id, Event& event) {
   for (Waiter* waiter : event.waiters) {
     waiter->pending[id] = false;
+    event.seen[waiter->thread] = event.age;
     waiter->changed.notify_one();
   }
+}
+
+bool EventTable::take(Event& event, std::thread::id thread) {
+  if (!event.auto_reset) return event.set;
+  std::uint64_t& seen = event.seen[thread];
+  if (event.age <= std::max(seen, event.gone)) return false;
+  seen = event.age;
+  return true;
 }
 
 std::uint32_t EventTable::create(bool auto_reset) {
@@ -38,8 +47,8 @@ bool EventTable::set(std::uint32_t id) {
   const auto it = events_.find(id);
   if (it == events_.end()) return false;
   Event& event = it->second;
-  // Somebody waiting takes an auto-reset event at once.
-  event.set = !event.auto_reset || event.waiters.empty();
+  event.set = !event.auto_reset;
+  event.age++;
   deliver(id, event);
   return true;
 }
@@ -49,6 +58,7 @@ bool EventTable::reset(std::uint32_t id) {
   const auto it = events_.find(id);
   if (it == events_.end()) return false;
   it->second.set = false;
+  it->second.gone = it->second.age;
   return true;
 }
 
@@ -66,12 +76,7 @@ WaitResult EventTable::wait(std::span<const std::uint32_t> ids, bool all,
     if (!events_.contains(id)) return WaitResult::invalid;
     waiter.pending[id] = true;
   }
-  for (auto& [id, pending] : waiter.pending) {
-    Event& event = events_[id];
-    if (!event.set) continue;
-    event.set = !event.auto_reset;
-    pending = false;
-  }
+  for (auto& [id, pending] : waiter.pending) pending = !take(events_[id], waiter.thread);
   const auto done = [&] {
     const auto still = std::count_if(waiter.pending.begin(), waiter.pending.end(),
                                      [](const auto& entry) { return entry.second; });

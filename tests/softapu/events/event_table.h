@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-// KFD events of one process: latches that any number of threads wait for (kfd_events.c). An
-// auto-reset event set while nobody waits stays set until somebody does. Thread-safe.
+// KFD events of one process: latches that any number of threads wait for (kfd_events.c). Every
+// thread that waits for an auto-reset event sees each set() of it once, also one from before it
+// waited. Linux before 6.5 gives such a set() to the first thread only; where two threads wait for
+// one signal, as ROCr does when it destroys a queue, the other then sleeps for ever (6.5 has event
+// ages against that). The model has the newer behaviour, or every test would hang now and then.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -9,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace apusched::softapu {
@@ -37,13 +42,19 @@ class EventTable {
   struct Waiter {
     std::condition_variable changed;
     std::map<std::uint32_t, bool> pending;  // id -> still awaited
+    std::thread::id thread = std::this_thread::get_id();
   };
   struct Event {
     bool auto_reset = true;
-    bool set = false;
+    bool set = false;                               // manual reset
+    std::uint64_t age = 0;                          // auto reset: how often it was set
+    std::uint64_t gone = 0;                         // ages up to here were reset
+    std::map<std::thread::id, std::uint64_t> seen;  // the age each thread has seen
     std::vector<Waiter*> waiters;
   };
   static void deliver(std::uint32_t id, Event& event);
+  // True once per thread and age.
+  static bool take(Event& event, std::thread::id thread);
 
   std::mutex mutex_;
   std::map<std::uint32_t, Event> events_;

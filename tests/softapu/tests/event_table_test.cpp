@@ -20,6 +20,17 @@ TEST(EventTable, keeps_a_set_event_until_somebody_waits) {
   EXPECT_EQ(table.wait(id, false, milliseconds{0}), WaitResult::timeout);
 }
 
+TEST(EventTable, one_thread_does_not_take_an_event_from_another) {
+  EventTable table;
+  const Ids id{table.create(true)};
+  table.set(id[0]);
+  EXPECT_EQ(table.wait(id, false, milliseconds{0}), WaitResult::signalled);
+  const auto other = [&] { return table.wait(id, false, milliseconds{0}); };
+  EXPECT_EQ(std::async(std::launch::async, other).get(), WaitResult::signalled);
+  table.reset(id[0]);
+  EXPECT_EQ(std::async(std::launch::async, other).get(), WaitResult::timeout);
+}
+
 TEST(EventTable, keeps_a_manual_event_set_until_reset) {
   EventTable table;
   const Ids id{table.create(false)};
