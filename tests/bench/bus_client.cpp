@@ -28,7 +28,7 @@ void check(int code, const char* what) {
 template <typename... Arguments>
 Message call(sd_bus* bus, const char* service, const char* path, const char* interface,
              const char* method, const char* types, Arguments... arguments) {
-  sd_bus_error error = SD_BUS_ERROR_NULL;
+  sd_bus_error error{};
   sd_bus_message* reply = nullptr;
   const int code = sd_bus_call_method(bus, service, path, interface, method, &error, &reply, types,
                                       arguments...);
