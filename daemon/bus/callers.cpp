@@ -34,7 +34,7 @@ Callers::Callers(sdbus::IConnection& connection)
 
 Callers::~Callers() = default;
 
-void Callers::identify(const std::string& sender, Callback done) {
+void Callers::identify(const std::string& sender, const Callback& done) {
   if (const auto found = known_.find(sender); found != known_.end()) return done(found->second);
   try {
     bus_->callMethodAsync("GetConnectionCredentials")

@@ -37,7 +37,7 @@ class Callers {
   explicit Callers(sdbus::IConnection& connection);
   ~Callers();
 
-  void identify(const std::string& sender, Callback done);
+  void identify(const std::string& sender, const Callback& done);
 
  private:
   void remember(const std::string& sender, const Caller& caller);

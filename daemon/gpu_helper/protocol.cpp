@@ -371,9 +371,9 @@ Record encode(std::uint64_t sequence, const Event& event) {
 core::Result<Sequenced<Command>> decode_command(std::span<const std::byte> bytes) {
   const auto header = read_header(bytes, is_command);
   if (!header) return tl::unexpected(header.error());
-  auto command = read_command(header->kind, Reader(bytes.subspan(kHeaderSize)));
+  const auto command = read_command(header->kind, Reader(bytes.subspan(kHeaderSize)));
   if (!command) return tl::unexpected(command.error());
-  return Sequenced<Command>{header->sequence, std::move(*command)};
+  return Sequenced<Command>{header->sequence, *command};
 }
 
 core::Result<Sequenced<Event>> decode_event(std::span<const std::byte> bytes) {

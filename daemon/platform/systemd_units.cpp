@@ -120,10 +120,10 @@ void SystemdUnits::find(core::Pid pid, FactsCallback done) {
 }
 
 void SystemdUnits::read(const std::string& unit, FactsCallback done) {
-  read_object(encode_unit(unit), std::move(done));
+  read_object(encode_unit(unit), done);
 }
 
-void SystemdUnits::read_object(const std::string& path, FactsCallback done) {
+void SystemdUnits::read_object(const std::string& path, const FactsCallback& done) {
   ports::UnitFacts facts;
   facts.name = decode_unit(path);
   if (facts.name.empty())

@@ -35,7 +35,7 @@ class SystemdUnits final : public ports::Units {
   sdbus::IProxy& proxy_of(const std::string& path);
   void read_weight(const std::string& path, core::LeverKind kind,
                    std::function<void(core::Result<core::Weight>)> done);
-  void read_object(const std::string& path, FactsCallback done);
+  void read_object(const std::string& path, const FactsCallback& done);
   [[nodiscard]] std::string drop_in_path(const std::string& unit, core::LeverKind kind) const;
 
   sdbus::IConnection& connection_;
