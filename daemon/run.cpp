@@ -72,10 +72,12 @@ class Daemon {
       return fail(kNoBus, core::to_sentence(connection.error()) +
                               "; is the bus running, and is --bus right?");
     if (connection_) {
-      attachment_.emplace(*connection_, loop_->native(), [this] {
-        report_.error("the connection to the bus is lost");
-        loop_->quit(kNoBus);
-      });
+      attachment_.emplace(
+          *connection_, loop_->native(), [this] { loop_->catch_up(); },
+          [this] {
+            report_.error("the connection to the bus is lost");
+            loop_->quit(kNoBus);
+          });
       units_ = std::make_unique<platform::SystemdUnits>(*connection_, options_.systemd_control_dir);
     } else {
       report_.warning("no bus: unit weights cannot be restored now and stay in the ledger");

@@ -30,7 +30,7 @@ struct Registration {
   core::RegistrationId id;
   core::ProcessKey key;
   core::Profile profile;  ///< with the caller's overrides
-  std::string executable;
+  std::string executable;  ///< this and `uid` are read right after the caller's answer
   std::uint32_t uid = 0;
   std::string source;
   std::string unit;

@@ -11,6 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kStopDeadline = 5s;
+/// (uid_t)-1 is nobody's.
+constexpr std::uint32_t kUnknownUser = 0xffffffffU;
 constexpr std::string_view kRegister = "register process";
 
 std::string names_of(const std::map<std::string, core::Profile>& profiles) {
@@ -93,7 +95,7 @@ core::Result<core::Profile> Service::profile_of(const RegisterRequest& request) 
   return profile;
 }
 
-core::Result<ports::ProcessFacts> Service::check(const ports::ProcessHandle& process) const {
+core::Result<ports::ProcessIdentity> Service::check(const ports::ProcessHandle& process) const {
   const auto pid = process.pid();
   const auto text = core::to_string(pid);
   if (pid.value() == 1)
@@ -102,15 +104,15 @@ core::Result<ports::ProcessFacts> Service::check(const ports::ProcessHandle& pro
   if (pid.value() == ::getpid())
     return core::fail(core::ErrorCode::denied, std::string(kRegister), text,
                       "that is the daemon itself");
-  auto facts = ports_.processes.facts(pid);
-  if (!facts) return facts;
-  if (facts->kernel_thread)
+  auto identity = ports_.processes.identity(pid);
+  if (!identity) return identity;
+  if (identity->kernel_thread)
     return core::fail(core::ErrorCode::denied, std::string(kRegister), text,
                       "that is a kernel thread; it must not be touched");
-  // The pidfd outlives the reading above: only if the process still lives were these its facts.
+  // The pidfd outlives the reading above: only if the process still lives was it about this one.
   if (!process.alive())
     return core::fail(core::ErrorCode::gone, std::string(kRegister), text, "it has exited");
-  return facts;
+  return identity;
 }
 
 std::size_t Service::member_count() const {
@@ -139,32 +141,31 @@ core::Result<void> Service::check_limits(const core::ProcessKey& key) const {
 core::Result<core::RegistrationId> Service::add(RegisterRequest request) {
   const auto profile = profile_of(request);
   if (!profile) return tl::unexpected(profile.error());
-  const auto facts = check(*request.process);
-  if (!facts) return tl::unexpected(facts.error());
-  if (auto room = check_limits(facts->key); !room) return tl::unexpected(room.error());
+  const auto identity = check(*request.process);
+  if (!identity) return tl::unexpected(identity.error());
+  if (auto room = check_limits(identity->key); !room) return tl::unexpected(room.error());
 
   const auto id = *core::RegistrationId::make(next_id_++);
   Registration registration{
-      id, facts->key, *profile, facts->executable, facts->uid, request.source, {}, {}, {},
-      {}, {},         {}};
+      id, identity->key, *profile, {}, kUnknownUser, request.source, {}, {}, {}, {}, {}, {}};
   if (profile->cpu_weight)
     set_status(registration, pending(core::LeverKind::cpu_weight, *profile->cpu_weight));
   if (profile->io_weight)
     set_status(registration, pending(core::LeverKind::io_weight, *profile->io_weight));
   if (profile->autogroup_nice)
     set_status(registration, pending(core::LeverKind::autogroup, *profile->autogroup_nice));
-  if (auto admitted = admit(registration, request); !admitted)
+  if (auto admitted = admit(registration, request, identity->nice); !admitted)
     return tl::unexpected(admitted.error());
   registrations_.emplace(id, std::move(registration));
-  ports_.report.registered(id, facts->key, profile->name);
-  ports_.loop.defer([this, id] { follow_up(id); });
-  schedule_scan();
+  ports_.loop.soon([this, id] { follow_up(id); });
   if (observer_ != nullptr) observer_->on_added(id);
   return id;
 }
 
 /// Takes the process (and its children there are) in and applies nice; on failure nothing stays.
-core::Result<void> Service::admit(Registration& registration, RegisterRequest& request) {
+/// `nice_found` is the main thread's.
+core::Result<void> Service::admit(Registration& registration, RegisterRequest& request,
+                                  core::Nice nice_found) {
   const auto pid = registration.key.pid;
   auto& root =
       registration.members
@@ -173,6 +174,7 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
   if (root.exit_watch == nullptr)
     return core::fail(core::ErrorCode::limit_reached, std::string(kRegister), core::to_string(pid),
                       "no file descriptor left to watch it with");
+  root.nice.just_read = {{*core::Tid::make(pid.value()), registration.key.start}, nice_found};
   if (registration.profile.include_children) scan_children(registration);
   const auto result = apply_nice(registration, root);
   if (!result && (result.error().code == core::ErrorCode::gone ||
@@ -187,7 +189,7 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, NiceState{key, {}, {}}, 0, 0};
+  Member member{nullptr, nullptr, NiceState{key, {}, {}, {}}, 0, 0};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -199,6 +201,13 @@ void Service::follow_up(core::RegistrationId id) {
   const auto found = registrations_.find(id);
   if (found == registrations_.end()) return;
   auto& registration = found->second;
+  ports_.report.registered(id, registration.key, registration.profile.name);
+  schedule_scan();
+  const auto facts = ports_.processes.facts(registration.key.pid);
+  if (facts && facts->key == registration.key) {
+    registration.executable = facts->executable;
+    registration.uid = facts->uid;
+  }
   if (auto placement = ports_.processes.placement(registration.key.pid))
     registration.placement = std::move(*placement);
   for (auto& [pid, member] : registration.members)

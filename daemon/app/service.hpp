@@ -78,7 +78,8 @@ class Service {
 
  private:
   [[nodiscard]] core::Result<core::Profile> profile_of(const RegisterRequest& request) const;
-  [[nodiscard]] core::Result<ports::ProcessFacts> check(const ports::ProcessHandle& process) const;
+  [[nodiscard]] core::Result<ports::ProcessIdentity> check(
+      const ports::ProcessHandle& process) const;
   [[nodiscard]] core::Result<void> check_limits(const core::ProcessKey& key) const;
   [[nodiscard]] Member make_member(std::unique_ptr<ports::ProcessHandle> process,
                                    const core::ProcessKey& key, core::RegistrationId id);
@@ -86,7 +87,8 @@ class Service {
   void release_member(Registration& registration, Member& member, bool exited);
   void release_shared(Registration& registration);
 
-  [[nodiscard]] core::Result<void> admit(Registration& registration, RegisterRequest& request);
+  [[nodiscard]] core::Result<void> admit(Registration& registration, RegisterRequest& request,
+                                         core::Nice nice_found);
   void follow_up(core::RegistrationId id);
   [[nodiscard]] core::Result<NiceSummary> apply_nice(Registration& registration, Member& member);
   void nice_status(Registration& registration, const core::Result<NiceSummary>& result);

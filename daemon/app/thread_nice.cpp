@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace apusched::app {
 namespace {
@@ -31,16 +32,33 @@ ThreadNice::ThreadNice(ports::ProcessSource& processes, ports::Scheduler& schedu
 
 core::Result<NiceSummary> ThreadNice::apply(NiceState& state, core::RegistrationId holder,
                                             core::Nice wish) {
-  Pass pass;
+  NiceSummary summary;
+  std::set<core::Tid> seen;
+  auto threads = look(state);
+  if (threads) forget_dead(state, *threads);
   for (int i = 0; i < kPasses; ++i) {
-    const auto threads = processes_.threads(state.process.pid, limits_.max_threads_per_process);
     if (!threads) return tl::unexpected(threads.error());
-    if (i == 0) forget_dead(state, *threads);
-    pass = examine(state, *threads, wish);
-    if (pass.fresh.empty() || dry_run_) break;
-    if (auto done = boost(state, holder, wish, pass); !done) return tl::unexpected(done.error());
+    auto pass = examine(state, *threads, wish);
+    const bool wrote = !pass.fresh.empty() && !dry_run_;
+    if (wrote)
+      if (auto done = boost(state, holder, wish, pass); !done) return tl::unexpected(done.error());
+    summary.threads += pass.summary.threads;
+    summary.applied += pass.summary.applied;
+    summary.contended += pass.summary.contended;
+    if (!wrote) break;
+    for (const auto& thread : *threads) seen.insert(thread.key.tid);
+    threads = processes_.threads_besides(state.process.pid, seen, limits_.max_threads_per_process);
   }
-  return pass.summary;
+  return summary;
+}
+
+core::Result<std::vector<ports::ThreadFacts>> ThreadNice::look(NiceState& state) {
+  const auto limit = limits_.max_threads_per_process;
+  const auto main = std::exchange(state.just_read, std::nullopt);
+  if (!main) return processes_.threads(state.process.pid, limit);
+  auto threads = processes_.threads_besides(state.process.pid, {main->key.tid}, limit);
+  if (threads) threads->push_back(*main);
+  return threads;
 }
 
 ThreadNice::Pass ThreadNice::examine(NiceState& state,
@@ -97,7 +115,7 @@ core::Result<void> ThreadNice::boost(NiceState& state, core::RegistrationId hold
     if (done) {
       state.known.insert(thread.key);
       book_.note_written(resource, wish);
-      ++pass.summary.applied;
+      read_back(thread.key.tid, resource, wish, pass.summary);
       continue;
     }
     book_.forget({resource});
@@ -107,6 +125,18 @@ core::Result<void> ThreadNice::boost(NiceState& state, core::RegistrationId hold
   // A thread that refuses would be fresh in every pass: one refusal ends the application.
   if (pass.summary.first_error) return tl::unexpected(*pass.summary.first_error);
   return {};
+}
+
+void ThreadNice::read_back(core::Tid tid, const core::ResourceKey& resource, core::Nice wish,
+                           NiceSummary& summary) {
+  const auto found = scheduler_.thread_nice(tid);
+  if (!found) return;  // it has exited
+  if (*found == wish) {
+    ++summary.applied;
+  } else {
+    book_.note_contended(resource);
+    ++summary.contended;
+  }
 }
 
 void ThreadNice::forget_dead(NiceState& state, const std::vector<ports::ThreadFacts>& threads) {
@@ -189,7 +219,7 @@ void ThreadNice::restore_process(const core::ProcessKey& process,
   const auto wish = nice_of(any->intended ? any->intended : any->written);
   const auto original = nice_of(any->original);
   if (!wish || !original) return;
-  NiceState state{process, original, {}};
+  NiceState state{process, original, {}, {}};
   release(state, *wish);
   // Also children born of it, unless they are in the ledger themselves and have their own turn.
   disinherit_descendants(process.pid, *wish, *original);

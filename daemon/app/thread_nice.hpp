@@ -20,6 +20,8 @@ struct NiceState {
   /// what is read back. Unknown until the first application, unless handed down by a parent.
   std::optional<core::Nice> inherited;
   std::set<core::ThreadKey> known;
+  /// The main thread as it was a moment ago, which spares the first application a read.
+  std::optional<ports::ThreadFacts> just_read;
 };
 
 struct NiceSummary {
@@ -54,10 +56,13 @@ class ThreadNice {
     std::vector<ports::ThreadFacts> fresh;
     NiceSummary summary;
   };
+  [[nodiscard]] core::Result<std::vector<ports::ThreadFacts>> look(NiceState& state);
   [[nodiscard]] Pass examine(NiceState& state, const std::vector<ports::ThreadFacts>& threads,
                              core::Nice wish);
   [[nodiscard]] core::Result<void> boost(NiceState& state, core::RegistrationId holder,
                                          core::Nice wish, Pass& pass);
+  void read_back(core::Tid tid, const core::ResourceKey& resource, core::Nice wish,
+                 NiceSummary& summary);
   void forget_dead(NiceState& state, const std::vector<ports::ThreadFacts>& threads);
   void put_back(const ports::ThreadFacts& thread, core::Nice original);
   void restore_process(const core::ProcessKey& process, const std::vector<core::ResourceKey>& keys);

@@ -34,8 +34,10 @@ core::Result<void> own_name(sdbus::IConnection& connection, const std::string& n
 }
 
 LoopAttachment::LoopAttachment(sdbus::IConnection& connection, sd_event* loop,
-                               std::function<void()> on_lost)
-    : connection_(connection), on_lost_(std::move(on_lost)) {
+                               std::function<void()> before_message, std::function<void()> on_lost)
+    : connection_(connection),
+      before_message_(std::move(before_message)),
+      on_lost_(std::move(on_lost)) {
   const auto data = connection_.getEventLoopPollData();
   const auto on_io = [](sd_event_source*, int, std::uint32_t, void* self) -> int {
     static_cast<LoopAttachment*>(self)->process();
@@ -82,6 +84,7 @@ void LoopAttachment::update() {
 
 /// One message a round: what a handler deferred (at higher priority) comes before the next one.
 void LoopAttachment::process() {
+  before_message_();
   try {
     connection_.processPendingRequest();
   } catch (const sdbus::Error&) {

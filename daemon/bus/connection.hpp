@@ -23,11 +23,12 @@ namespace apusched::bus {
 /// `contended` where somebody else owns the name.
 [[nodiscard]] core::Result<void> own_name(sdbus::IConnection& connection, const std::string& name);
 
-/// Drives a connection from an sd-event loop for as long as it lives. `on_lost` is called once
-/// when the bus went away.
+/// Drives a connection from an sd-event loop for as long as it lives. `before_message` is called
+/// before each message is dealt with, `on_lost` once when the bus went away.
 class LoopAttachment {
  public:
-  LoopAttachment(sdbus::IConnection& connection, sd_event* loop, std::function<void()> on_lost);
+  LoopAttachment(sdbus::IConnection& connection, sd_event* loop,
+                 std::function<void()> before_message, std::function<void()> on_lost);
   ~LoopAttachment();
   LoopAttachment(const LoopAttachment&) = delete;
   LoopAttachment& operator=(const LoopAttachment&) = delete;
@@ -40,6 +41,7 @@ class LoopAttachment {
   void lose();
 
   sdbus::IConnection& connection_;
+  std::function<void()> before_message_;
   std::function<void()> on_lost_;
   sd_event_source* io_ = nullptr;
   sd_event_source* timer_ = nullptr;

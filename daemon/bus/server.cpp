@@ -161,25 +161,27 @@ void Server::refresh(const core::PciAddress& gpu, Reply reply) {
 }
 
 void Server::on_added(core::RegistrationId id) {
-  // After the caller's answer, before the next message is read.
-  loop_.defer([this, id] {
+  // After the caller's answer, before the next message is dealt with.
+  loop_.soon([this, id] {
     if (!service_.view(id)) return;
     send([&] {
       auto object = std::make_unique<ProcessObject>(connection_, *this, service_, id);
       object->emitInterfacesAddedSignal();
       process_objects_.insert_or_assign(id, std::move(object));
     });
+    on_state_changed();
   });
-  on_state_changed();
 }
 
 void Server::on_removed(core::RegistrationId id) {
-  if (const auto found = process_objects_.find(id); found != process_objects_.end()) {
-    send([&] { found->second->emitInterfacesRemovedSignal(); });
-    process_objects_.erase(found);
-  }
   changed_.erase(id);
-  on_state_changed();
+  loop_.soon([this, id] {
+    if (const auto found = process_objects_.find(id); found != process_objects_.end()) {
+      send([&] { found->second->emitInterfacesRemovedSignal(); });
+      process_objects_.erase(found);
+    }
+    on_state_changed();
+  });
 }
 
 void Server::on_changed(core::RegistrationId id) {

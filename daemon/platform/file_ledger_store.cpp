@@ -112,13 +112,10 @@ core::Result<void> FileLedgerStore::put_all(
 }
 
 core::Result<void> FileLedgerStore::erase(const std::vector<core::ResourceKey>& keys) {
+  for (const auto& key : keys) mirror_.forget(key);
+  if (mirror_.size() == 0) return cut_to_header();
   std::string lines;
-  for (const auto& key : keys) {
-    const LedgerLine line = LedgerErase{key};
-    lines += format_line(line);
-    apply(mirror_, line);
-  }
-  if (mirror_.size() == 0) return rewrite();
+  for (const auto& key : keys) lines += format_line(LedgerErase{key});
   return append(lines);
 }
 
@@ -129,8 +126,17 @@ core::Result<void> FileLedgerStore::append(const std::string& lines) {
   return done;
 }
 
+core::Result<void> FileLedgerStore::cut_to_header() {
+  if (header_bytes_ == 0) return rewrite();
+  if (::ftruncate(file_.get(), static_cast<off_t>(header_bytes_)) != 0)
+    return tl::unexpected(errno_error(errno, "shorten", path_));
+  file_bytes_ = header_bytes_;
+  return {};
+}
+
 core::Result<void> FileLedgerStore::rewrite() {
   std::string text = format_line(LedgerHeader{boot_id()});
+  const auto header_bytes = text.size();
   for (const auto& [key, entry] : mirror_.entries()) text += format_line(LedgerPut{key, entry});
   const auto temporary = path_ + ".new";
   UniqueFd next(::open(temporary.c_str(),
@@ -141,6 +147,7 @@ core::Result<void> FileLedgerStore::rewrite() {
     return tl::unexpected(errno_error(errno, "replace", path_));
   file_ = std::move(next);
   file_bytes_ = text.size();
+  header_bytes_ = header_bytes;
   return {};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "platform/procfs_processes.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 #include <cerrno>
 
 #include "platform/errno_error.hpp"
+#include "platform/proc_dir.hpp"
 #include "platform/proc_parse.hpp"
 #include "platform/small_file.hpp"
 #include "platform/unique_fd.hpp"
@@ -40,14 +40,9 @@ class PidfdHandle final : public ports::ProcessHandle {
 /// Calls `visit` with every numeric entry of a directory until it answers false.
 template <typename Visit>
 core::Result<void> for_each_number(const std::string& path, Visit visit) {
-  DIR* dir = ::opendir(path.c_str());
-  if (dir == nullptr) return tl::unexpected(errno_error(errno, "list", path));
-  while (const dirent* entry = ::readdir(dir)) {
-    const auto number = core::Pid::parse(entry->d_name);
-    if (number && !visit(*number)) break;
-  }
-  ::closedir(dir);
-  return {};
+  auto dir = ProcDir::open(path);
+  if (!dir) return tl::unexpected(dir.error());
+  return dir->for_each(visit);
 }
 
 bool exists(const std::string& path) {
@@ -58,6 +53,19 @@ std::string read_link(const std::string& path) {
   std::array<char, 4096> buffer{};
   const auto size = ::readlink(path.c_str(), buffer.data(), buffer.size());
   return size > 0 ? std::string(buffer.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+core::Result<ProcStat> read_stat(core::Pid pid) {
+  const auto text = read_small_file(proc_path(pid, "stat"), ProcDir::Text().size());
+  if (!text) return tl::unexpected(text.error());
+  auto stat = parse_stat(*text);
+  if (!stat)
+    return core::fail(core::ErrorCode::failed, "read", proc_path(pid, "stat"), "malformed text");
+  // A zombie has no threads left to schedule: for us it is gone.
+  if (stat->state == 'Z' || stat->state == 'X')
+    return core::fail(core::ErrorCode::gone, "look at process", core::to_string(pid),
+                      "it has exited");
+  return std::move(*stat);
 }
 
 }  // namespace
@@ -92,16 +100,15 @@ core::Result<std::unique_ptr<ports::ProcessHandle>> ProcfsProcesses::adopt(int p
   return std::make_unique<PidfdHandle>(*pid, std::move(own));
 }
 
+core::Result<ports::ProcessIdentity> ProcfsProcesses::identity(core::Pid pid) {
+  const auto stat = read_stat(pid);
+  if (!stat) return tl::unexpected(stat.error());
+  return ports::ProcessIdentity{{pid, stat->start}, stat->nice, stat->kernel_thread};
+}
+
 core::Result<ports::ProcessFacts> ProcfsProcesses::facts(core::Pid pid) {
-  const auto text = read_small_file(proc_path(pid, "stat"));
-  if (!text) return tl::unexpected(text.error());
-  const auto stat = parse_stat(*text);
-  if (!stat)
-    return core::fail(core::ErrorCode::failed, "read", proc_path(pid, "stat"), "malformed text");
-  // A zombie has no threads left to schedule: for us it is gone.
-  if (stat->state == 'Z' || stat->state == 'X')
-    return core::fail(core::ErrorCode::gone, "look at process", core::to_string(pid),
-                      "it has exited");
+  const auto stat = read_stat(pid);
+  if (!stat) return tl::unexpected(stat.error());
   const auto status = read_small_file(proc_path(pid, "status"));
   if (!status) return tl::unexpected(status.error());
   ports::ProcessFacts facts{
@@ -113,27 +120,36 @@ core::Result<ports::ProcessFacts> ProcfsProcesses::facts(core::Pid pid) {
 
 core::Result<std::vector<ports::ThreadFacts>> ProcfsProcesses::threads(core::Pid pid,
                                                                        std::uint32_t limit) {
+  auto threads = threads_besides(pid, {}, limit);
+  if (threads && threads->empty())
+    return core::fail(core::ErrorCode::gone, "list threads of", core::to_string(pid),
+                      "it has exited");
+  return threads;
+}
+
+core::Result<std::vector<ports::ThreadFacts>> ProcfsProcesses::threads_besides(
+    core::Pid pid, const std::set<core::Tid>& known, std::uint32_t limit) {
   std::vector<ports::ThreadFacts> threads;
-  const auto base = proc_path(pid, "task");
+  auto tasks = ProcDir::open(proc_path(pid, "task"));
+  if (!tasks) return tl::unexpected(tasks.error());
   bool too_many = false;
-  const auto listed = for_each_number(base, [&](core::Pid number) {
-    if (threads.size() >= limit) {
+  ProcDir::Text text;
+  const auto listed = tasks->for_each([&](core::Pid number) {
+    const auto tid = *core::Tid::make(number.value());
+    if (known.contains(tid)) return true;
+    if (threads.size() + known.size() >= limit) {
       too_many = true;
       return false;
     }
-    const auto text = read_small_file(base + "/" + core::to_string(number) + "/stat", 1024);
-    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    const auto stat = parse_stat(tasks->read(number, "stat", text));
     if (stat && stat->state != 'Z' && stat->state != 'X')
-      threads.push_back({{*core::Tid::make(number.value()), stat->start}, stat->nice});
+      threads.push_back({{tid, stat->start}, stat->nice});
     return true;
   });
   if (!listed) return tl::unexpected(listed.error());
   if (too_many)
     return core::fail(core::ErrorCode::limit_reached, "list threads of", core::to_string(pid),
                       "more than limits.max_threads_per_process = " + std::to_string(limit));
-  if (threads.empty())
-    return core::fail(core::ErrorCode::gone, "list threads of", core::to_string(pid),
-                      "it has exited");
   return threads;
 }
 
@@ -197,11 +213,12 @@ core::Result<core::Pid> ProcfsProcesses::member_of_autogroup(const std::string& 
 }
 
 core::Result<std::uint64_t> ProcfsProcesses::activity(core::Pid pid) {
+  auto tasks = ProcDir::open(proc_path(pid, "task"));
+  if (!tasks) return tl::unexpected(tasks.error());
   std::uint64_t total = 0;
-  const auto base = proc_path(pid, "task");
-  const auto listed = for_each_number(base, [&](core::Pid number) {
-    const auto text = read_small_file(base + "/" + core::to_string(number) + "/schedstat", 128);
-    if (text) total += parse_schedstat_run(*text).value_or(0);
+  ProcDir::Text text;
+  const auto listed = tasks->for_each([&](core::Pid number) {
+    total += parse_schedstat_run(tasks->read(number, "schedstat", text)).value_or(0);
     return true;
   });
   if (!listed) return tl::unexpected(listed.error());

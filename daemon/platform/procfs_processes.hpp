@@ -16,8 +16,12 @@ class ProcfsProcesses final : public ports::ProcessSource {
   core::Result<std::unique_ptr<ports::ProcessHandle>> open(core::Pid pid) override;
   core::Result<std::unique_ptr<ports::ProcessHandle>> adopt(int pidfd) override;
   core::Result<ports::ProcessFacts> facts(core::Pid pid) override;
+  core::Result<ports::ProcessIdentity> identity(core::Pid pid) override;
   core::Result<std::vector<ports::ThreadFacts>> threads(core::Pid pid,
                                                         std::uint32_t limit) override;
+  core::Result<std::vector<ports::ThreadFacts>> threads_besides(core::Pid pid,
+                                                                const std::set<core::Tid>& known,
+                                                                std::uint32_t limit) override;
   core::Result<std::vector<core::Pid>> children(core::Pid pid) override;
   core::Result<core::Placement> placement(core::Pid pid) override;
   core::Result<core::Pid> member_of_autogroup(const std::string& group) override;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/result.hpp"
 #include "ports/event_loop.hpp"
 
 struct sd_event;
+struct sd_event_source;
 
 namespace apusched::platform {
 
@@ -20,6 +22,10 @@ class SdEventLoop final : public ports::EventLoop {
   std::unique_ptr<ports::Subscription> after(std::chrono::microseconds delay,
                                              Callback callback) override;
   void defer(Callback callback) override;
+  void soon(Callback callback) override;
+  /// Does now what `soon` put off. The loop calls it before its own callbacks; who attaches
+  /// sources of their own to `native` calls it before theirs.
+  void catch_up();
   std::unique_ptr<ports::Subscription> watch_child(
       int pid, std::function<void(int status)> callback) override;
   std::chrono::steady_clock::time_point now() const override;
@@ -37,6 +43,8 @@ class SdEventLoop final : public ports::EventLoop {
  private:
   explicit SdEventLoop(sd_event* event) : event_(event) {}
   sd_event* event_;
+  std::vector<Callback> put_off_;
+  sd_event_source* put_off_source_ = nullptr;  ///< set from the first `soon` on
   Callback stop_callback_;
 };
 

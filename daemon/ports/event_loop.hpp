@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace apusched::ports {
 
@@ -25,6 +26,9 @@ class EventLoop {
                                                             Callback callback) = 0;
   /// Once, before the next I/O is looked at.
   virtual void defer(Callback callback) = 0;
+  /// Like `defer`, but lets others have the CPU first. For what need not be done when a caller gets
+  /// its answer: the caller would otherwise wait for it where it shares our CPU.
+  virtual void soon(Callback callback) { defer(std::move(callback)); }
   /// Calls back with the exit of a child process (waitpid status) once; reaps it.
   [[nodiscard]] virtual std::unique_ptr<Subscription> watch_child(
       int pid, std::function<void(int status)> callback) = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ struct ProcessFacts {
   core::ProcessKey key;
   std::string executable;  ///< path, or "[comm]" where it cannot be read
   std::uint32_t uid = 0;
+  bool kernel_thread = false;
+};
+
+/// What has to be known before a process is touched; the cheap part of ProcessFacts.
+struct ProcessIdentity {
+  core::ProcessKey key;
+  core::Nice nice;  ///< of the main thread
   bool kernel_thread = false;
 };
 
@@ -42,9 +50,14 @@ class ProcessSource {
   /// Takes a descriptor a client sent (does not take ownership: it is duplicated).
   [[nodiscard]] virtual core::Result<std::unique_ptr<ProcessHandle>> adopt(int pidfd) = 0;
   [[nodiscard]] virtual core::Result<ProcessFacts> facts(core::Pid pid) = 0;
+  [[nodiscard]] virtual core::Result<ProcessIdentity> identity(core::Pid pid) = 0;
   /// At most `limit` threads; more is `limit_reached`.
   [[nodiscard]] virtual core::Result<std::vector<ThreadFacts>> threads(core::Pid pid,
                                                                        std::uint32_t limit) = 0;
+  /// Those threads that are not in `known`, possibly none; more than `limit` with the known ones
+  /// is `limit_reached`. Much cheaper than `threads` where few are new.
+  [[nodiscard]] virtual core::Result<std::vector<ThreadFacts>> threads_besides(
+      core::Pid pid, const std::set<core::Tid>& known, std::uint32_t limit) = 0;
   [[nodiscard]] virtual core::Result<std::vector<core::Pid>> children(core::Pid pid) = 0;
   [[nodiscard]] virtual core::Result<core::Placement> placement(core::Pid pid) = 0;
   /// Any live process of the autogroup (it outlives the process that was used to set it).
