@@ -44,7 +44,8 @@ std::optional<std::uint32_t> parse_busy_percent(std::string_view text) {
 
 std::optional<double> parse_temperature(std::string_view text) {
   const auto value = number(text, -40000, 150000);
-  if (!value || *value == kUnread16) return std::nullopt;
+  // A sensor of millidegrees never reads exactly -1: that is an error number.
+  if (!value || *value == kUnread16 || *value == -1) return std::nullopt;
   return static_cast<double>(*value) / 1000.0;
 }
 
