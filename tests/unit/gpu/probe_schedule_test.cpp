@@ -87,9 +87,9 @@ TEST(ProbeSchedule, doubles_the_gap_between_bursts_up_to_the_limit) {
   ProbeSchedule schedule;
   schedule.configure(mode_of(ProbeMode::burst, true, false), kStart);
   EXPECT_EQ(times_until(schedule, kStart + 12s),
-            (std::vector<std::chrono::milliseconds>{0ms, 50ms, 100ms,             //
-                                                    2100ms, 2150ms, 2200ms,       // after 2 s
-                                                    6200ms, 6250ms, 6300ms,       // after 4 s
+            (std::vector<std::chrono::milliseconds>{0ms, 50ms, 100ms,              //
+                                                    2100ms, 2150ms, 2200ms,        // after 2 s
+                                                    6200ms, 6250ms, 6300ms,        // after 4 s
                                                     11300ms, 11350ms, 11400ms}));  // after 5 s
 }
 

@@ -61,7 +61,13 @@ TEST(HelperProtocol, keeps_absent_readings_absent) {
   EXPECT_FALSE(empty.busy_percent || empty.temperature_celsius || empty.power_watts);
   EXPECT_FALSE(empty.shader_clock_mhz || empty.vram_used_bytes || empty.gtt_used_bytes);
   EXPECT_FALSE(empty.level || empty.level_rsmi);
-  ports::GpuTelemetry full{37, 51.5, 11.25, 400, 96, 300, core::PerformanceLevel::automatic,
+  ports::GpuTelemetry full{37,
+                           51.5,
+                           11.25,
+                           400,
+                           96,
+                           300,
+                           core::PerformanceLevel::automatic,
                            core::PerformanceLevel::perf_determinism};
   const auto same = round_trip_event(Telemetry{full}).telemetry;
   EXPECT_EQ(same.busy_percent, 37U);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "platform/gpu_topology.hpp"
-
 #include <gtest/gtest.h>
 
+#include "platform/gpu_topology.hpp"
 #include "unit/gpu/temporary_tree.hpp"
 
 namespace apusched::platform {
@@ -94,8 +93,7 @@ class KfdTree : public testing::Test {
     tree_.write(base + "/gpu_id", gpu_id);
   }
   void queue(int pid, int id, const std::string& type, const std::string& gpu) {
-    const auto base =
-        "class/kfd/kfd/proc/" + std::to_string(pid) + "/queues/" + std::to_string(id);
+    const auto base = "class/kfd/kfd/proc/" + std::to_string(pid) + "/queues/" + std::to_string(id);
     tree_.write(base + "/type", type);
     tree_.write(base + "/gpuid", gpu);
     tree_.write(base + "/size", "4096");
@@ -132,8 +130,7 @@ TEST_F(KfdTree, counts_compute_queues_only) {
   queue(100, 1, "1", "36834");
   queue(100, 2, "0", "7");
   queue(200, 5, "0", "36834");
-  EXPECT_EQ(topology_.queue_gpu_ids(*core::Pid::make(100)),
-            (std::vector<std::uint32_t>{36834, 7}));
+  EXPECT_EQ(topology_.queue_gpu_ids(*core::Pid::make(100)), (std::vector<std::uint32_t>{36834, 7}));
   EXPECT_EQ(topology_.queue_count(36834), 2U);
   EXPECT_TRUE(topology_.queue_gpu_ids(*core::Pid::make(300)).empty());
 }
