@@ -29,7 +29,7 @@ struct Member {
 struct Registration {
   core::RegistrationId id;
   core::ProcessKey key;
-  core::Profile profile;  ///< with the caller's overrides
+  core::Profile profile;   ///< with the caller's overrides
   std::string executable;  ///< this and `uid` are read right after the caller's answer
   std::uint32_t uid = 0;
   std::string source;
