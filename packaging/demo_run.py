@@ -11,14 +11,16 @@ import os
 import queue
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-REPORT_S = 5  # seconds of measurement behind each line of the table
-RATE = 100  # tokens per second of each workload
+REPORT_S = 3  # seconds of one report of a workload
+REPORTS = 3  # each line of the table is the median of so many
+RATE = 50  # tokens per second of each workload
 PATIENCE_S = 30
 
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -79,13 +81,15 @@ class Workload:
         self.last_delay_ns = total
 
     def fresh_report(self):
-        """p50, p99 (µs) and run_delay (ms per second) of a time that lies wholly after the call."""
+        """p50, p99 (µs) and run_delay (ms per second), medians of reports after the call."""
         while not self.reports.empty():
             self._next()
         self._next()  # began before
-        report = self._next()
-        latency = report["dispatch_latency_us"]
-        return latency["p50"], latency["p99"], max(self.delay_ms, 0) / REPORT_S
+        rows = []
+        for _ in range(REPORTS):
+            latency = self._next()["dispatch_latency_us"]
+            rows.append((latency["p50"], latency["p99"], max(self.delay_ms, 0) / REPORT_S))
+        return tuple(statistics.median(column) for column in zip(*rows))
 
 
 class Demo:
