@@ -92,6 +92,9 @@ core::Result<core::Profile> Service::profile_of(const RegisterRequest& request) 
                       "no such profile; there are: " + names_of(config_.profiles));
   auto profile = found->second;
   if (request.include_children) profile.include_children = *request.include_children;
+  // Bounded here once: what is applied, shown and looked for at release is then the same value.
+  for (auto* nice : {&profile.nice, &profile.autogroup_nice})
+    if (*nice) *nice = std::max(**nice, config_.limits.nice_floor);
   return profile;
 }
 
@@ -183,7 +186,7 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
       release_member(registration, member, false);
     return tl::unexpected(result.error());
   }
-  nice_status(registration, result);
+  registration.at_admission = result;
   return {};
 }
 
@@ -210,6 +213,7 @@ void Service::follow_up(core::RegistrationId id) {
   }
   if (auto placement = ports_.processes.placement(registration.key.pid))
     registration.placement = std::move(*placement);
+  nice_status(registration, registration.at_admission);
   for (auto& [pid, member] : registration.members)
     member.activity = ports_.processes.activity(pid).value_or(0);
   apply_autogroup(registration);

@@ -24,7 +24,7 @@ core::Result<NiceSummary> Service::apply_nice(Registration& registration, Member
     member.threads = static_cast<std::uint32_t>(threads->size());
     return NiceSummary{member.threads, 0, 0, {}};
   }
-  const auto wish = std::max(*registration.profile.nice, config_.limits.nice_floor);
+  const auto wish = *registration.profile.nice;
   auto result = thread_nice_.apply(member.nice, registration.id, wish);
   if (result) member.threads = result->threads;
   return result;
@@ -32,7 +32,7 @@ core::Result<NiceSummary> Service::apply_nice(Registration& registration, Member
 
 void Service::nice_status(Registration& registration, const core::Result<NiceSummary>& result) {
   if (!registration.profile.nice) return;
-  const auto wish = std::max(*registration.profile.nice, config_.limits.nice_floor);
+  const auto wish = *registration.profile.nice;
   core::LeverStatus status{
       core::LeverKind::nice, core::Outcome::applied, {}, core::to_string(wish), {}};
   if (!result) {
@@ -55,7 +55,7 @@ void Service::nice_status(Registration& registration, const core::Result<NiceSum
 
 void Service::apply_autogroup(Registration& registration) {
   if (!registration.profile.autogroup_nice) return;
-  const auto wish = std::max(*registration.profile.autogroup_nice, config_.limits.nice_floor);
+  const auto wish = *registration.profile.autogroup_nice;
   const auto reach = core::reach_of(core::LeverKind::autogroup, registration.placement);
   if (!reach.acts)
     return set_status(registration, {core::LeverKind::autogroup, core::Outcome::unsupported,
@@ -127,8 +127,7 @@ void Service::shared_changed(core::LeverKind kind, const std::string& resource) 
     bool mine = false;
     if (kind == core::LeverKind::autogroup) {
       mine = registration.placement.autogroup == resource && profile.autogroup_nice;
-      if (mine)
-        wish = core::to_string(std::max(*profile.autogroup_nice, config_.limits.nice_floor));
+      if (mine) wish = core::to_string(*profile.autogroup_nice);
     } else if (kind == core::LeverKind::performance_level) {
       mine = registration.gpus.contains(resource) && profile.performance_level;
       if (mine) wish = core::to_string(*profile.performance_level);

@@ -27,6 +27,7 @@ struct ProcessView {
   std::uint32_t threads = 0;
   std::uint32_t members = 1;
   std::vector<std::string> gpus;
+  bool operator==(const ProcessView&) const = default;
 };
 
 struct GpuView {

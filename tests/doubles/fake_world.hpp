@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ports/processes.hpp"
+#include "ports/scheduler.hpp"
+
+namespace apusched::doubles {
+
+inline core::Pid pid_of(int number) {
+  return *core::Pid::make(number);
+}
+inline core::Tid tid_of(int number) {
+  return *core::Tid::make(number);
+}
+inline core::Nice nice_of(int number) {
+  return *core::Nice::make(number);
+}
+
+/// The processes, threads and sessions that FakeProcesses and FakeScheduler show and change.
+struct FakeWorld {
+  struct Thread {
+    int nice = 0;
+    std::uint64_t start = 1;
+    bool refuses = false;  ///< setpriority answers EPERM
+  };
+  struct Process {
+    std::uint64_t start = 1;
+    std::map<int, Thread> threads;
+    std::vector<int> children;
+    std::string autogroup = "/autogroup-1";
+    std::string cpu_group = "/";
+    bool kernel_thread = false;
+    std::uint64_t activity = 0;
+  };
+  std::map<int, Process> processes;
+  std::map<std::string, int> autogroups{{"/autogroup-1", 0}};
+  std::vector<std::string> log;  ///< writes, in order; shared with the fake store
+
+  Process& add(int pid, std::vector<int> nices = {0}) {
+    Process process;
+    process.start = next_start++;
+    for (std::size_t i = 0; i < nices.size(); ++i)
+      process.threads[pid + static_cast<int>(i)] = {nices[i], process.start, false};
+    return processes.insert_or_assign(pid, process).first->second;
+  }
+  void add_thread(int pid, int tid, int nice) {
+    processes.at(pid).threads[tid] = {nice, next_start++, false};
+  }
+  Thread* thread(int tid) {
+    for (auto& [pid, process] : processes)
+      if (const auto found = process.threads.find(tid); found != process.threads.end())
+        return &found->second;
+    return nullptr;
+  }
+  std::vector<int> nices(int pid) const {
+    std::vector<int> result;
+    for (const auto& [tid, thread] : processes.at(pid).threads) result.push_back(thread.nice);
+    return result;
+  }
+  std::uint64_t next_start = 100;
+};
+
+inline auto gone(const std::string& target) {
+  return core::fail(core::ErrorCode::gone, "look at", target, "No such process");
+}
+
+class FakeHandle final : public ports::ProcessHandle {
+ public:
+  FakeHandle(const FakeWorld& world, int pid)
+      : world_(world), pid_(pid), start_(world.processes.at(pid).start) {}
+  core::Pid pid() const override { return pid_of(pid_); }
+  int exit_fd() const override { return pid_; }  // FakeLoop is told that this one is readable
+  bool alive() const override {
+    const auto found = world_.processes.find(pid_);
+    return found != world_.processes.end() && found->second.start == start_;
+  }
+
+ private:
+  const FakeWorld& world_;
+  int pid_;
+  std::uint64_t start_;
+};
+
+class FakeProcesses final : public ports::ProcessSource {
+ public:
+  explicit FakeProcesses(FakeWorld& world) : world_(world) {}
+
+  core::Result<std::unique_ptr<ports::ProcessHandle>> open(core::Pid pid) override {
+    if (!world_.processes.contains(pid.value())) return gone(core::to_string(pid));
+    return std::make_unique<FakeHandle>(world_, pid.value());
+  }
+  core::Result<std::unique_ptr<ports::ProcessHandle>> adopt(int pidfd) override {
+    return open(pid_of(pidfd));
+  }
+  core::Result<ports::ProcessIdentity> identity(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    const auto& process = found->second;
+    const auto leader = process.threads.find(pid.value());
+    return ports::ProcessIdentity{
+        {pid, {process.start}},
+        nice_of(leader == process.threads.end() ? 0 : leader->second.nice),
+        process.kernel_thread};
+  }
+  core::Result<ports::ProcessFacts> facts(core::Pid pid) override {
+    const auto known = identity(pid);
+    if (!known) return tl::unexpected(known.error());
+    return ports::ProcessFacts{known->key, "/usr/bin/engine", 1000, known->kernel_thread};
+  }
+  core::Result<std::vector<ports::ThreadFacts>> threads(core::Pid pid,
+                                                        std::uint32_t limit) override {
+    auto found = threads_besides(pid, {}, limit);
+    if (found && found->empty()) return gone(core::to_string(pid));
+    return found;
+  }
+  core::Result<std::vector<ports::ThreadFacts>> threads_besides(core::Pid pid,
+                                                                const std::set<core::Tid>& known,
+                                                                std::uint32_t limit) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    if (found->second.threads.size() > limit)
+      return core::fail(core::ErrorCode::limit_reached, "list threads of", core::to_string(pid),
+                        "too many");
+    std::vector<ports::ThreadFacts> result;
+    for (const auto& [tid, thread] : found->second.threads)
+      if (!known.contains(tid_of(tid)))
+        result.push_back({{tid_of(tid), {thread.start}}, nice_of(thread.nice)});
+    return result;
+  }
+  core::Result<std::vector<core::Pid>> children(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    std::vector<core::Pid> result;
+    for (const int child : found->second.children) result.push_back(pid_of(child));
+    return result;
+  }
+  core::Result<core::Placement> placement(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    return core::Placement{found->second.cpu_group, true, found->second.autogroup, false};
+  }
+  core::Result<core::Pid> member_of_autogroup(const std::string& group) override {
+    for (const auto& [pid, process] : world_.processes)
+      if (process.autogroup == group) return pid_of(pid);
+    return gone(group);
+  }
+  core::Result<std::uint64_t> activity(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    return found->second.activity;
+  }
+
+ private:
+  FakeWorld& world_;
+};
+
+class FakeScheduler final : public ports::Scheduler {
+ public:
+  explicit FakeScheduler(FakeWorld& world) : world_(world) {}
+
+  core::Result<core::Nice> thread_nice(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    return nice_of(thread->nice);
+  }
+  core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) override {
+    auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    if (thread->refuses)
+      return core::fail(core::ErrorCode::denied, "set nice of thread", core::to_string(tid),
+                        "Operation not permitted");
+    thread->nice = nice.value();
+    world_.log.push_back("write nice " + core::to_string(tid));
+    return {};
+  }
+  core::Result<core::Nice> autogroup_nice(core::Pid member) override {
+    const auto found = world_.processes.find(member.value());
+    if (found == world_.processes.end()) return gone(core::to_string(member));
+    return nice_of(world_.autogroups.at(found->second.autogroup));
+  }
+  core::Result<void> set_autogroup_nice(core::Pid member, core::Nice nice) override {
+    const auto found = world_.processes.find(member.value());
+    if (found == world_.processes.end()) return gone(core::to_string(member));
+    world_.autogroups.at(found->second.autogroup) = nice.value();
+    world_.log.push_back("write autogroup");
+    return {};
+  }
+
+ private:
+  FakeWorld& world_;
+};
+
+}  // namespace apusched::doubles

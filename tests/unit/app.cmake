@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+apusched_test(app_test SOURCES
+  app/nice_test.cpp app/shared_lever_test.cpp app/service_test.cpp
+  LINK apusched::app)
