@@ -63,8 +63,16 @@ void ManagerObject::Unregister(sdbus::Result<>&& result, sdbus::ObjectPath proce
 std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject::ListProcesses() {
   std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> result;
   for (const auto id : service_.ids())
-    if (const auto view = service_.view(id)) result.emplace(process_path(id), properties_of(*view));
+    if (auto view = service_.view(id)) result.emplace(process_path(id), told(id, std::move(*view)));
   return result;
+}
+
+const Properties& ManagerObject::told(core::RegistrationId id, app::ProcessView view) {
+  const auto found = told_.find(id);
+  if (found != told_.end() && found->second.view == view) return found->second.properties;
+  auto properties = properties_of(view);
+  return told_.insert_or_assign(id, Told{std::move(view), std::move(properties)})
+      .first->second.properties;
 }
 
 std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject::ListGpus() {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
                 std::string version);
   ~ManagerObject();
   void emit_changed(const std::vector<std::string>& properties);
+  /// The registration has ended.
+  void forget(core::RegistrationId id) { told_.erase(id); }
 
  private:
   void Register(sdbus::Result<sdbus::ObjectPath>&& result, sdbus::UnixFd pidfd, std::string profile,
@@ -59,9 +62,18 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
   std::vector<std::string> Profiles() override;
   [[nodiscard]] std::string sender() const;
 
+  /// What ListProcesses told last of a registration. To make a variant costs ten times what it
+  /// costs to compare views, and most of them are the same each time.
+  struct Told {
+    app::ProcessView view;
+    Properties properties;
+  };
+  [[nodiscard]] const Properties& told(core::RegistrationId id, app::ProcessView view);
+
   Commands& commands_;
   const app::Service& service_;
   std::string version_;
+  std::map<core::RegistrationId, Told> told_;
 };
 
 class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Process_adaptor,

@@ -180,6 +180,7 @@ void Server::on_removed(core::RegistrationId id) {
       send([&] { found->second->emitInterfacesRemovedSignal(); });
       process_objects_.erase(found);
     }
+    manager_->forget(id);
     on_state_changed();
   });
 }
