@@ -65,6 +65,10 @@ void BusClient::echo() {
   call(bus_, kEcho, "/org/apusched/Bench", "org.apusched.Bench", "Echo", "s", "llm-interactive");
 }
 
+void BusClient::echo_list() {
+  call(bus_, kEcho, "/org/apusched/Bench", "org.apusched.Bench", "List", "");
+}
+
 void BusClient::ping(const char* service) {
   call(bus_, service, "/", "org.freedesktop.DBus.Peer", "Ping", "");
 }

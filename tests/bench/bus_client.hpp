@@ -25,6 +25,7 @@ class BusClient {
   BusClient& operator=(const BusClient&) = delete;
 
   void echo();
+  void echo_list();
   /// Answered by the service's connection itself, after everything it had queued before.
   void ping(const char* service);
 

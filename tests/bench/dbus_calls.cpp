@@ -94,7 +94,10 @@ class Calls {
     echo(samples);
     time(samples, "get", kDaemon, [this] { client_.get_state(); });
     echo(samples);
+    time(samples, "list_changed", kDaemon, [this] { client_.list_processes(); });
+    echo(samples);
     time(samples, "list_one", kDaemon, [this] { client_.list_processes(); });
+    time(samples, "echo_list", kEcho, [this] { client_.echo_list(); });
     echo(samples);
     time(samples, "unregister", kDaemon, [&] { client_.unregister(path); });
     threads_.expect_nice(0, "Unregister");

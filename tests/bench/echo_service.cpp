@@ -1,9 +1,41 @@
 // SPDX-License-Identifier: MIT
-// The floor that the daemon's calls are compared with: the least a sdbus-c++ service can do.
+// The floor that the daemon's calls are compared with: the least a sdbus-c++ service can do. `Echo`
+// is the shortest call there is; `List` answers with the type and size of ListProcesses, made
+// beforehand.
 #include <sdbus-c++/sdbus-c++.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <vector>
+
+namespace {
+
+using Properties = std::map<std::string, sdbus::Variant>;
+using Lever = sdbus::Struct<std::string, std::string, std::string, std::string>;
+
+/// What the daemon tells of one process with nice.
+std::map<sdbus::ObjectPath, Properties> one_process() {
+  const std::map<std::string, Lever> applied{
+      {"nice", sdbus::make_struct(std::string("applied"), std::string("2 threads"),
+                                  std::string("-10"), std::string(60, 'x'))}};
+  return {{"/org/apusched1/process/1",
+           {{"Pid", sdbus::Variant(std::uint32_t{1})},
+            {"StartTime", sdbus::Variant(std::uint64_t{1})},
+            {"Executable", sdbus::Variant(std::string(40, 'x'))},
+            {"Unit", sdbus::Variant(std::string())},
+            {"User", sdbus::Variant(std::uint32_t{0})},
+            {"Class", sdbus::Variant(std::string("critical"))},
+            {"Profile", sdbus::Variant(std::string("bench"))},
+            {"Source", sdbus::Variant(std::string("dbus:0"))},
+            {"Applied", sdbus::Variant(applied)},
+            {"Threads", sdbus::Variant(std::uint32_t{2})},
+            {"Members", sdbus::Variant(std::uint32_t{1})},
+            {"Gpus", sdbus::Variant(std::vector<std::string>())}}}};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -15,6 +47,9 @@ int main(int argc, char** argv) {
   object->registerMethod("Echo")
       .onInterface("org.apusched.Bench")
       .implementedAs([](const std::string& text) { return text; });
+  object->registerMethod("List")
+      .onInterface("org.apusched.Bench")
+      .implementedAs([list = one_process()] { return list; });
   object->finishRegistration();
   connection->requestName("org.apusched.Bench");
   connection->enterEventLoop();
