@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// The adapters on the real kernel, with processes and threads of the test's own.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "platform/errno_error.hpp"
+#include "platform/linux_scheduler.hpp"
+#include "platform/procfs_processes.hpp"
+#include "platform/sd_event_loop.hpp"
+
+namespace apusched::platform {
+namespace {
+
+using namespace std::chrono_literals;
+
+core::Pid own_pid() {
+  return *core::Pid::make(::getpid());
+}
+
+/// A child that waits to be killed.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) ::pause();
+    }
+  }
+  ~Child() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  [[nodiscard]] core::Pid pid() const { return *core::Pid::make(pid_); }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(Processes, follow_a_process_to_its_end) {
+  ProcfsProcesses processes;
+  Child child;
+  const auto pid = child.pid();
+  const auto handle = processes.open(pid);
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE((*handle)->alive());
+  const auto facts = processes.facts(pid);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->uid, ::getuid());
+  EXPECT_FALSE(facts->kernel_thread);
+  EXPECT_EQ(processes.threads(pid, 10)->size(), 1U);
+  const auto children = processes.children(own_pid());
+  ASSERT_TRUE(children);
+  EXPECT_NE(std::find(children->begin(), children->end(), pid), children->end());
+  child.end();
+  EXPECT_FALSE((*handle)->alive());
+  EXPECT_EQ(processes.facts(pid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(processes.threads(pid, 10).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(processes.open(pid).error().code, core::ErrorCode::gone);
+}
+
+TEST(Processes, a_descriptor_that_is_no_pidfd_is_refused) {
+  ProcfsProcesses processes;
+  const auto handle = processes.adopt(0);
+  ASSERT_FALSE(handle);
+  EXPECT_EQ(handle.error().code, core::ErrorCode::invalid_input);
+}
+
+TEST(Processes, more_threads_than_the_limit_is_said) {
+  ProcfsProcesses processes;
+  std::atomic<bool> stop{false};
+  std::thread extra([&] { stop.wait(false); });
+  const auto threads = processes.threads(own_pid(), 1);
+  stop = true;
+  stop.notify_all();
+  extra.join();
+  ASSERT_FALSE(threads);
+  EXPECT_EQ(threads.error().code, core::ErrorCode::limit_reached);
+}
+
+TEST(Processes, find_a_member_of_the_own_session) {
+  ProcfsProcesses processes;
+  const auto placement = processes.placement(own_pid());
+  ASSERT_TRUE(placement);
+  if (!placement->autogroup) return;  // a kernel without autogroups: nothing to find
+  const auto member = processes.member_of_autogroup(*placement->autogroup);
+  ASSERT_TRUE(member);
+  EXPECT_EQ(processes.placement(*member)->autogroup, placement->autogroup);
+  EXPECT_EQ(processes.member_of_autogroup("/autogroup-999999999").error().code,
+            core::ErrorCode::gone);
+}
+
+TEST(Scheduler, sets_one_thread_and_reads_it_back) {
+  LinuxScheduler scheduler;
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  ASSERT_TRUE(scheduler.set_thread_nice(tid, core::Nice::of<7>()));
+  EXPECT_EQ(*scheduler.thread_nice(tid), core::Nice::of<7>());
+  child.end();
+  EXPECT_EQ(scheduler.set_thread_nice(tid, core::Nice::of<8>()).error().code,
+            core::ErrorCode::gone);
+}
+
+TEST(Errno, gone_is_told_from_denied_and_unsupported) {
+  EXPECT_EQ(errno_code(ESRCH), core::ErrorCode::gone);
+  EXPECT_EQ(errno_code(ENOENT), core::ErrorCode::gone);
+  EXPECT_EQ(errno_code(EPERM), core::ErrorCode::denied);
+  EXPECT_EQ(errno_code(EINVAL), core::ErrorCode::unsupported);
+  EXPECT_EQ(errno_code(EIO), core::ErrorCode::failed);
+}
+
+class Loop : public ::testing::Test {
+ protected:
+  Loop() : loop_(std::move(*SdEventLoop::create())) {}
+  std::unique_ptr<SdEventLoop> loop_;
+};
+
+TEST_F(Loop, runs_what_was_deferred_before_it_looks_at_descriptors) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_EQ(::write(pipe[1], "x", 1), 1);
+  std::string order;
+  const auto watch = loop_->watch_readable(pipe[0], [&] {
+    order += "r";
+    loop_->quit(0);
+  });
+  loop_->defer([&] { order += "d"; });
+  ASSERT_TRUE(loop_->run());
+  EXPECT_EQ(order, "dr");
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_F(Loop, a_subscription_may_be_dropped_in_its_own_callback) {
+  std::unique_ptr<ports::Subscription> timer;
+  int fired = 0;
+  timer = loop_->after(1us, [&] {
+    ++fired;
+    timer.reset();
+    loop_->quit(0);
+  });
+  ASSERT_TRUE(loop_->run());
+  EXPECT_EQ(fired, 1);
+}
+
+TEST_F(Loop, a_dropped_timer_does_not_fire) {
+  bool fired = false;
+  auto timer = loop_->after(1us, [&] { fired = true; });
+  timer.reset();
+  const auto end = loop_->after(1000us, [&] { loop_->quit(3); });
+  EXPECT_EQ(*loop_->run(), 3);
+  EXPECT_FALSE(fired);
+}
+
+TEST_F(Loop, reaps_a_child_and_tells_its_exit) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(7);
+  int seen = -1;
+  const auto watch = loop_->watch_child(pid, [&](int status) {
+    seen = WEXITSTATUS(status);
+    loop_->quit(0);
+  });
+  ASSERT_TRUE(watch);
+  ASSERT_TRUE(loop_->run());
+  EXPECT_EQ(seen, 7);
+}
+
+}  // namespace
+}  // namespace apusched::platform
