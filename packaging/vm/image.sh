@@ -28,14 +28,16 @@ fetch_kernel() {
   [ -n "$package" ] || { note "apt knows no linux-image-cloud-amd64: run apt-get update"; return 1; }
   dir=$(mktemp -d "$cache/kernel.XXXXXX")
   (cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "$package" >&2 \
-    && dpkg-deb --fsys-tarfile ./*.deb | tar -x --wildcards './boot/vmlinuz-*') || return 1
-  mv "$dir"/boot/vmlinuz-* "$kernel"
+    && dpkg-deb --fsys-tarfile ./*.deb | tar -x --wildcards './boot/vmlinuz-*' \
+    && mv boot/vmlinuz-* "$kernel") || { rm -rf "$dir"; return 1; }
   rm -rf "$dir"
 }
 
 # In a mount namespace of its own, on a tmpfs: nothing is left behind, whatever happens.
 build_image() {
   export cache here image image_packages
+  # images of other lists: a machine that runs on one keeps it open
+  rm -f "$cache"/root-*.ext4 "$cache"/root-*.ext4.new
   unshare --mount --propagation private bash -euo pipefail -c '
     build=$(mktemp -d "$cache/build.XXXXXX")
     trap "umount \"$build\" || true; rmdir \"$build\" || true" EXIT

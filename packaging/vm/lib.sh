@@ -6,8 +6,17 @@ fail() { printf 'vmtest: %s\n' "$*" >&2; exit 125; }
 note() { printf 'vmtest: %s\n' "$*" >&2; }
 
 clean_up() {
-  local pid
-  for pid in $machine_pid $stream_pid; do kill -KILL "$pid" 2>/dev/null || true; done
+  if [ -n "$stream_pid" ]; then
+    kill "$stream_pid" 2>/dev/null || true
+    wait "$stream_pid" 2>/dev/null || true
+  fi
+  # `timeout` hands SIGTERM on, and SIGKILL after its --kill-after: killed itself, it would leave
+  # the machine running.
+  if [ -n "$machine_pid" ]; then
+    kill -TERM "$machine_pid" 2>/dev/null || true
+    wait "$machine_pid" || true
+    remove_cgroups
+  fi
   [ -z "${work:-}" ] || rm -rf "$work"
 }
 
