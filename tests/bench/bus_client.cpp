@@ -118,13 +118,13 @@ void BusClient::settle(const std::string& path) {
     if (now_ns() > end) throw BrokenRun{path + " still has pending levers after 10 s"};
 }
 
-std::uint64_t BusClient::unit_cpu_weight() {
+std::uint64_t BusClient::unit_weight(const char* name) {
   const auto reply =
       call(bus_, "org.freedesktop.systemd1", "/org/freedesktop/systemd1/unit/llama_2eservice",
            "org.freedesktop.DBus.Properties", "Get", "ss", "org.freedesktop.systemd1.Service",
            "CPUWeight");
   std::uint64_t value = 0;
-  check(sd_bus_message_read(reply.get(), "v", "t", &value), "CPUWeight");
+  check(sd_bus_message_read(reply.get(), "v", "t", &value), name);
   return value;
 }
 

@@ -37,8 +37,8 @@ class BusClient {
   [[nodiscard]] bool has_pending(const std::string& path);
   /// Calls until `has_pending` is false; throws after 10 s.
   void settle(const std::string& path);
-  /// The mocked systemd's answer; all ones while no weight is set.
-  [[nodiscard]] std::uint64_t unit_cpu_weight();
+  /// The mocked systemd's CPUWeight or IOWeight; all ones while it is not set.
+  [[nodiscard]] std::uint64_t unit_weight(const char* name);
 
   void gamemode_register(std::int32_t pid);
   void gamemode_unregister(std::int32_t pid);
