@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Part of smoke.sh, where the kernel has a cpu controller: two units in different slices on one
-# CPU. The registered one lies directly in apu.slice, the rival below it in apu-rival.slice: the
-# registered unit and the rival's slice are siblings, so the unit's weight counts between them.
+# Part of smoke.sh, where the kernel has a cpu controller: what a unit's weight does to its share
+# of a CPU. The kernel compares siblings only, level by level from the root. So the weight of the
+# unit decides against what lies in the same slice, another slice included; between two slices the
+# slices' weights decide, whatever their units have.
 
 used() { sed -n 's/^usage_usec //p' "/sys/fs/cgroup$(property "$1" ControlGroup)/cpu.stat"; }
 
@@ -17,28 +18,66 @@ share() {
 share_between() {
   local seen
   seen=$(share critical rival)
-  echo "$seen hundredths"
+  printf '    critical : rival = %d.%02d : 1\n' $((seen / 100)) $((seen % 100)) >&3
   [ "$seen" -ge "$1" ] && [ "$seen" -le "$2" ]
 }
+even_shares() { share_between 60 160; }
+ten_to_one() { share_between 500 2000; }
+
 weight_file() { echo "/sys/fs/cgroup$(property critical ControlGroup)/cpu.weight"; }
 weight_file_is() { is "$(cat "$(weight_file)")" "$1"; }
-# With the last weight the cpu controller itself is taken from apu.slice's children again.
+# The cpu controller is on for a slice's children only while one of them has a weight.
 weight_file_is_gone() { test -d "$(dirname "$(weight_file)")" && test ! -e "$(weight_file)"; }
 
+loop_in() {  # UNIT SLICE
+  start_unit "$1" "$2" taskset --cpu-list 0 sh -c "'while :; do :; done'"
+}
+register_critical() {
+  local pid
+  pid=$(property critical MainPID)
+  check "register the critical one" apuschedctl register "$pid" -p llm-interactive
+  check "its weight is applied" eventually outcome_is "$pid" cpu_weight applied
+  check "cpu.weight of its unit is what the profile says" eventually weight_file_is 1000
+}
+unregister_critical() {
+  check "unregister it" apuschedctl unregister "$(property critical MainPID)"
+  check "the drop-in is gone" eventually no_drop_in critical
+}
+
+# Against a rival in this slice, the critical unit in apu.slice gets what its weight says.
+weight_decides_against() {  # SLICE OF THE RIVAL
+  echo "# critical in apu.slice, rival in $1"
+  loop_in critical apu.slice
+  loop_in rival "$1"
+  check "untouched, it has no cpu.weight" weight_file_is_gone
+  check "untouched, both get about half of the CPU" even_shares
+  register_critical
+  check "the drop-in is systemd's" test -e /run/systemd/system.control/critical.service.d/50-CPUWeight.conf
+  check "its share follows the weight" ten_to_one
+  unregister_critical
+  check "cpu.weight is gone" eventually weight_file_is_gone
+  check "both get about half of the CPU again" even_shares
+  systemctl stop critical rival
+}
+
+slices_decide() {
+  echo "# critical in apu-left.slice, rival in apu-right.slice"
+  loop_in critical apu-left.slice
+  loop_in rival apu-right.slice
+  register_critical
+  check "status says against whom it acts" says "acts against sibling units" apuschedctl status
+  check "that is not the rival: both get about half of the CPU" even_shares
+  systemctl set-property --runtime apu-left.slice CPUWeight=1000
+  check "the share follows the slices' weights" ten_to_one
+  unregister_critical
+  check "the weight of the slice is not the daemon's and stays" property_is apu-left.slice CPUWeight 1000
+  check "and so does the share" ten_to_one
+  systemctl stop critical rival
+  systemctl revert apu-left.slice
+}
+
+exec 3>&1  # the measured shares are told also where they are as they should be
 systemctl start apuschedd
-start_unit critical apu.slice taskset -c 0 sh -c "'while :; do :; done'"
-start_unit rival apu-rival.slice taskset -c 0 sh -c "'while :; do :; done'"
-critical_pid=$(property critical MainPID)
-check "untouched, it has no cpu.weight" weight_file_is_gone
-check "untouched, both get about half of the CPU" share_between 60 160
-check "register the critical one" apuschedctl register "$critical_pid" -p llm-interactive
-check "its weight is applied" eventually outcome_is "$critical_pid" cpu_weight applied
-check "cpu.weight of its unit is what the profile says" eventually weight_file_is 1000
-check "the drop-in is systemd's" test -e /run/systemd/system.control/critical.service.d/50-CPUWeight.conf
-# 10 : 1 in theory
-check "its share follows the weight" share_between 500 2000
-check "unregister it" apuschedctl unregister "$critical_pid"
-check "cpu.weight is gone" eventually weight_file_is_gone
-check "the drop-in is gone" eventually no_drop_in critical
-check "both get about half of the CPU again" share_between 60 160
-systemctl stop critical rival
+weight_decides_against apu.slice
+weight_decides_against apu-rival.slice
+slices_decide

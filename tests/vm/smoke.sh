@@ -47,8 +47,7 @@ outcome_is() {  # PID LEVER OUTCOME
     '.processes[] | select(.pid == $pid).levers[$lever].outcome')" "$3"
 }
 as_nobody() { runuser -u nobody -- "$@"; }
-# A service with a unit file, as packages bring them: systemd keeps the drop-ins of transient units
-# elsewhere.
+# A service with a unit file, as packages bring them.
 start_unit() {  # NAME SLICE COMMAND…
   printf '[Service]\nSlice=%s\nExecStart=%s\n' "$2" "${*:3}" > "/etc/systemd/system/$1.service"
   systemctl daemon-reload
@@ -68,6 +67,7 @@ unit_is_clean() { is "$(systemd-analyze verify --man=no apuschedd.service 2>&1)"
 unit_starts() {
   check "it starts and says that it is ready" systemctl start apuschedd
   check "it is active" property_is apuschedd ActiveState active
+  check "the journal has it" eventually says "is ready" journalctl --no-pager --unit apuschedd
   local pid
   pid=$(property apuschedd MainPID)
   check "it may gain no privileges" says $'NoNewPrivs:\t1' cat "/proc/$pid/status"
@@ -89,8 +89,16 @@ access() {
   pid=$(property victim MainPID)
   check "nobody may read" as_nobody apuschedctl status
   check "nobody may not register" exits_with 4 as_nobody apuschedctl register "$pid" -p background
-  check "nobody gets no further with a call by hand" says "Access denied" as_nobody \
-    busctl call org.apusched1 /org/apusched1 org.apusched1.Manager RegisterPid 'usa{sv}' "$pid" background 0
+  check "it is the bus that stops nobody" says "Rejected send message" \
+    nobody_calls org.apusched1 /org/apusched1 org.apusched1.Manager.RegisterPid "uint32:$pid" string:background
+  let_everyone_send
+  check "and the daemon, where the bus does not" exits_with 4 as_nobody apuschedctl register "$pid" -p background
+  check "which has the call then" says InvalidArgs \
+    nobody_calls org.apusched1 /org/apusched1 org.apusched1.Manager.RegisterPid "uint32:$pid"
+  rm /etc/dbus-1/system.d/everyone.conf
+  systemctl reload dbus
+  check "nobody may not take the daemon's name" says "not allowed to own" nobody_calls \
+    org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus.RequestName string:org.apusched1 uint32:0
   check "nothing was changed" nice_is "$pid" 0
   useradd --system --groups apusched member
   check "a member of the group may register" runuser -u member -- apuschedctl register "$pid" -p background
@@ -99,6 +107,14 @@ access() {
   check "a member may" runuser -u member -- apuschedctl unregister "$pid"
   check "its nice value is back" nice_is "$pid" 0
   systemctl stop victim
+}
+
+# Unlike busctl it prints what the bus says.
+nobody_calls() { as_nobody dbus-send --system --print-reply --dest="$1" "${@:2}"; }
+let_everyone_send() {
+  echo '<busconfig><policy context="mandatory"><allow send_destination="org.apusched1"/></policy></busconfig>' \
+    > /etc/dbus-1/system.d/everyone.conf
+  systemctl reload dbus
 }
 
 values_change_and_come_back() {
@@ -117,19 +133,45 @@ values_change_and_come_back() {
   check "unregistering it twice is told" exits_with 5 apuschedctl unregister "$pid"
 }
 
+# systemd keeps the drop-ins of a transient unit beside its file, and removes both with it.
+transient_unit() {
+  systemd-run --quiet --unit=adhoc sleep infinity
+  local pid
+  pid=$(property adhoc MainPID)
+  check "register a transient service" apuschedctl register "$pid" --profile llm-interactive
+  check "its nice is in force" nice_is "$pid" -10
+  check "its weight is, too" eventually property_is adhoc CPUWeight 1000
+  check "unregister it" apuschedctl unregister "$pid"
+  check "its nice is back" nice_is "$pid" 0
+  check "its weight is back" eventually property_is adhoc CPUWeight "[not set]"
+  check "register it again" apuschedctl register "$pid" --profile llm-interactive
+  systemctl stop adhoc
+  check "when it ends it is forgotten" eventually nothing_registered
+  check "systemd has nothing left of it" eventually nothing_left_of adhoc
+}
+nothing_registered() { says '"processes": []' apuschedctl list --json; }
+nothing_left_of() { is "$(find /run/systemd -name "$1.service*" -not -path '*/units/*')" ""; }
+
+register_llama() {  # PROFILE NICE CPU_WEIGHT
+  local pid
+  pid=$(property llama MainPID)
+  apuschedctl register "$pid" --profile "$1" > /dev/null
+  check "register as $1" nice_is "$pid" "$2"
+  check "with its weight" eventually property_is llama CPUWeight "$3"
+}
+
 dies_and_comes_back() {
   local pid daemon
   pid=$(property llama MainPID)
-  apuschedctl register "$pid" --profile llm-interactive > /dev/null
-  eventually property_is llama CPUWeight 1000
+  register_llama llm-interactive -10 1000
   daemon=$(property apuschedd MainPID)
   kill -KILL "$daemon"
   check "systemd starts it again after SIGKILL" eventually property_is apuschedd NRestarts 1
   check "it is active again" eventually property_is apuschedd ActiveState active
   check "nice was put back" nice_is "$pid" 0
   check "the weight was put back" eventually property_is llama CPUWeight "[not set]"
-  check "nothing is registered" says '"processes": []' apuschedctl list --json
-  apuschedctl register "$pid" --profile llm-interactive > /dev/null
+  check "nothing is registered" nothing_registered
+  register_llama llm-interactive -10 1000
   check "a stop puts everything back" systemctl stop apuschedd
   check "also the nice value" nice_is "$pid" 0
   check "also the weight" eventually property_is llama CPUWeight "[not set]"
@@ -140,11 +182,12 @@ hangs_and_comes_back() {
   systemctl start apuschedd
   local pid daemon
   pid=$(property llama MainPID)
-  apuschedctl register "$pid" --profile background > /dev/null
+  register_llama background 10 20
   daemon=$(property apuschedd MainPID)
   kill -STOP "$daemon"
   check "a daemon that hangs is replaced" eventually gone_from "$daemon"
-  check "what it had changed is put back" eventually nice_is "$pid" 0
+  check "nice was put back" eventually nice_is "$pid" 0
+  check "the weight was put back" eventually property_is llama CPUWeight "[not set]"
   systemctl stop llama
 }
 gone_from() {
@@ -169,6 +212,7 @@ starts_and_fails() {
   check "a bad one is told with its place" says "$config:2:3: probe.rate: expected" apuschedd --check-config
   check "and has an exit code of its own" exits_with 3 apuschedd --check-config
   check "the unit does not start with it" exits_with 1 systemctl start apuschedd
+  check "systemd has that code, too" property_is apuschedd ExecMainStatus 3
   check "and is not started again and again" property_is apuschedd NRestarts 0
   cp /tmp/good.yaml $config
   systemctl reset-failed apuschedd
@@ -178,6 +222,7 @@ set_up
 unit_starts
 access
 values_change_and_come_back
+transient_unit
 dies_and_comes_back
 hangs_and_comes_back
 starts_and_fails
