@@ -74,6 +74,19 @@ json median_of(int repetitions, const std::function<Pair()>& run) {
   return results[results.size() / 2];
 }
 
+void print_table(const json& result) {
+  std::printf("%-8s %12s %12s %12s %12s %8s\n", "source", "bare p50", "p99", "probe p50", "p99",
+              "ratio");
+  for (const auto* source : {"queue", "kernel"}) {
+    if (!result.contains(source)) continue;
+    const auto& row = result[source];
+    std::printf("%-8s %9.2f us %9.2f us %9.2f us %9.2f us %8.2f  goal %.2f: %s\n", source,
+                row["bare_p50_us"].get<double>(), row["bare_p99_us"].get<double>(),
+                row["probe_p50_us"].get<double>(), row["probe_p99_us"].get<double>(),
+                row["ratio_p50"].get<double>(), kGoal, row["met"].get<bool>() ? "met" : "MISSED");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,19 +140,9 @@ int main(int argc, char** argv) {
           [&] { sample(core::ProbeSource::kernel); });
     });
 
-  if (as_json) {
+  if (as_json)
     std::printf("%s\n", result.dump(2).c_str());
-    return 0;
-  }
-  std::printf("%-8s %12s %12s %12s %12s %8s\n", "source", "bare p50", "p99", "probe p50", "p99",
-              "ratio");
-  for (const auto* source : {"queue", "kernel"}) {
-    if (!result.contains(source)) continue;
-    const auto& row = result[source];
-    std::printf("%-8s %9.2f us %9.2f us %9.2f us %9.2f us %8.2f  goal %.2f: %s\n", source,
-                row["bare_p50_us"].get<double>(), row["bare_p99_us"].get<double>(),
-                row["probe_p50_us"].get<double>(), row["probe_p99_us"].get<double>(),
-                row["ratio_p50"].get<double>(), kGoal, row["met"].get<bool>() ? "met" : "MISSED");
-  }
+  else
+    print_table(result);
   return 0;
 }
