@@ -128,12 +128,18 @@ class Machine:
             "gpu-helper", f'#!/bin/sh\nexec {SOFTAPU} --join {self.apu} -- {HELPER} "$@"\n'
         )
         os.chmod(self.helper, 0o755)
+        self.writer = WRITER
         self._connection = None
 
     def write(self, name, text):
         path = os.path.join(self.dir, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+        return path
+
+    def script(self, name, text):
+        path = self.write(name, text)
+        os.chmod(path, 0o755)
         return path
 
     def spawn(self, command, **options):
@@ -178,7 +184,7 @@ class Machine:
         return [
             DAEMON, "--config", self.config, f"--bus={self.address}", "--sysfs-root", self.sysfs,
             "--runtime-dir", f"{self.dir}/run", "--gpu-helper", self.helper, "--gpu-write",
-            WRITER, "--systemd-control-dir", self.control_dir, "--log-level", "debug", *extra,
+            self.writer, "--systemd-control-dir", self.control_dir, "--log-level", "debug", *extra,
         ]
 
     def start_daemon(self, *extra):
