@@ -192,7 +192,7 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, NiceState{key, {}, {}, {}}, 0, 0};
+  Member member{nullptr, nullptr, NiceState{key, {}, {}, {}, {}}, 0, 0};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -265,8 +265,10 @@ void Service::release_member(Registration& registration, Member& member, bool ex
   if (!registration.profile.nice) return;
   const auto wish = *registration.profile.nice;
   thread_nice_.release(member.nice, wish);
-  if (!exited && !registration.profile.include_children && member.nice.inherited)
-    thread_nice_.disinherit_descendants(member.nice.process.pid, wish, *member.nice.inherited);
+  // Children born since the last scan too, also where children are covered: nobody knew them yet.
+  if (!exited && member.nice.inherited)
+    thread_nice_.disinherit_descendants(member.nice.process.pid,
+                                        {wish, *member.nice.inherited, member.nice.since});
 }
 
 void Service::release_shared(Registration& registration) {

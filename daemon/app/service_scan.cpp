@@ -106,7 +106,7 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
     if (registration.disinherited.size() >= config_.limits.max_members)
       registration.disinherited.clear();
     registration.disinherited.insert(child);
-    thread_nice_.disinherit(child, *registration.profile.nice, *inherited);
+    thread_nice_.disinherit(child, {*registration.profile.nice, *inherited, parent.nice.since});
     return;
   }
   if (member_count() + registration.members.size() >= config_.limits.max_members) return;

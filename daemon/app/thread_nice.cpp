@@ -101,6 +101,7 @@ core::Result<void> ThreadNice::boost(NiceState& state, core::RegistrationId hold
                      first ? thread.nice : *state.inherited,
                      state.process});
   if (auto recorded = book_.hold(holds); !recorded) return recorded;
+  if (state.since == core::StartTime{}) state.since = processes_.now();
   if (first) {
     // Threads born later are taken to be the main thread's: the kernel does not tell a thread's
     // creator, and in a process whose threads all began alike it makes no difference.
@@ -173,15 +174,20 @@ void ThreadNice::release(NiceState& state, core::Nice wish) {
   state.known.clear();
 }
 
-void ThreadNice::disinherit(core::Pid child, core::Nice wish, core::Nice original) {
+void ThreadNice::disinherit(core::Pid child, const Inheritance& inheritance) {
   if (dry_run_) return;
+  const auto identity = processes_.identity(child);
+  if (!identity || identity->key.start < inheritance.since) return;
   const auto threads = processes_.threads(child, kRestoreLimit);
   if (!threads) return;
-  for (const auto& thread : *threads)
-    if (thread.nice == wish) put_back(thread, original);
+  for (const auto& thread : *threads) {
+    // In the ledger: covered by itself, it has its own turn.
+    if (book_.ledger().find(core::thread_resource(thread.key)) != nullptr) continue;
+    if (thread.nice == inheritance.wish) put_back(thread, inheritance.original);
+  }
 }
 
-void ThreadNice::disinherit_descendants(core::Pid parent, core::Nice wish, core::Nice original) {
+void ThreadNice::disinherit_descendants(core::Pid parent, const Inheritance& inheritance) {
   std::vector<core::Pid> waiting{parent};
   std::set<core::Pid> seen{parent};
   while (!waiting.empty() && seen.size() <= limits_.max_members) {
@@ -191,7 +197,7 @@ void ThreadNice::disinherit_descendants(core::Pid parent, core::Nice wish, core:
     if (!children) continue;
     for (const auto child : *children) {
       if (!seen.insert(child).second) continue;
-      disinherit(child, wish, original);
+      disinherit(child, inheritance);
       waiting.push_back(child);
     }
   }
@@ -219,10 +225,10 @@ void ThreadNice::restore_process(const core::ProcessKey& process,
   const auto wish = nice_of(any->intended ? any->intended : any->written);
   const auto original = nice_of(any->original);
   if (!wish || !original) return;
-  NiceState state{process, original, {}, {}};
+  NiceState state{process, original, {}, {}, {}};
   release(state, *wish);
-  // Also children born of it, unless they are in the ledger themselves and have their own turn.
-  disinherit_descendants(process.pid, *wish, *original);
+  // When the boost began is not known any more; no child is older than its parent.
+  disinherit_descendants(process.pid, {*wish, *original, process.start});
   report_.restored("nice of process " + core::to_string(process.pid), core::to_string(*original));
 }
 

@@ -19,9 +19,18 @@ struct NiceState {
   /// What a thread born from now on would have had without us: its creator's original, never
   /// what is read back. Unknown until the first application, unless handed down by a parent.
   std::optional<core::Nice> inherited;
+  /// When the first of our values came into force: who was born before inherited none.
+  core::StartTime since;
   std::set<core::ThreadKey> known;
   /// The main thread as it was a moment ago, which spares the first application a read.
   std::optional<ports::ThreadFacts> just_read;
+};
+
+/// What a child born of a boosted process carries.
+struct Inheritance {
+  core::Nice wish;      ///< the value it was born with
+  core::Nice original;  ///< the value it would have had
+  core::StartTime since;
 };
 
 struct NiceSummary {
@@ -44,10 +53,11 @@ class ThreadNice {
                                                 core::Nice wish);
   /// Gives every thread its own original back, threads born since the last scan included.
   void release(NiceState& state, core::Nice wish);
-  /// A process that inherited `wish` at fork but is not covered: back to what it would have had.
-  void disinherit(core::Pid child, core::Nice wish, core::Nice original);
+  /// A process that inherited a boost at fork but is not covered: back to what it would have had.
+  /// One that is older than the boost has its value by somebody's choice, and is left alone.
+  void disinherit(core::Pid child, const Inheritance& inheritance);
   /// The same for every descendant of a process.
-  void disinherit_descendants(core::Pid parent, core::Nice wish, core::Nice original);
+  void disinherit_descendants(core::Pid parent, const Inheritance& inheritance);
   /// Restores what an earlier run left behind.
   void restore_leftovers();
 

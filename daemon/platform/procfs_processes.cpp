@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <ctime>
 
 #include "platform/errno_error.hpp"
 #include "platform/proc_dir.hpp"
@@ -165,6 +166,16 @@ core::Result<std::vector<core::Pid>> ProcfsProcesses::children(core::Pid pid) {
   });
   if (!listed) return tl::unexpected(listed.error());
   return result;
+}
+
+core::StartTime ProcfsProcesses::now() {
+  // The kernel counts start times on this clock, in USER_HZ (linux fs/proc/array.c).
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+  return {static_cast<std::uint64_t>(time.tv_sec) * per_second +
+          static_cast<std::uint64_t>(time.tv_nsec) * per_second / kNanoseconds};
 }
 
 std::string ProcfsProcesses::cpu_group_of(core::Pid pid) const {

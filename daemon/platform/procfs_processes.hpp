@@ -23,6 +23,7 @@ class ProcfsProcesses final : public ports::ProcessSource {
                                                                 const std::set<core::Tid>& known,
                                                                 std::uint32_t limit) override;
   core::Result<std::vector<core::Pid>> children(core::Pid pid) override;
+  core::StartTime now() override;
   core::Result<core::Placement> placement(core::Pid pid) override;
   core::Result<core::Pid> member_of_autogroup(const std::string& group) override;
   core::Result<std::uint64_t> activity(core::Pid pid) override;

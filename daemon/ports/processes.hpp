@@ -59,6 +59,8 @@ class ProcessSource {
   [[nodiscard]] virtual core::Result<std::vector<ThreadFacts>> threads_besides(
       core::Pid pid, const std::set<core::Tid>& known, std::uint32_t limit) = 0;
   [[nodiscard]] virtual core::Result<std::vector<core::Pid>> children(core::Pid pid) = 0;
+  /// The start time that a process born now would have.
+  [[nodiscard]] virtual core::StartTime now() = 0;
   [[nodiscard]] virtual core::Result<core::Placement> placement(core::Pid pid) = 0;
   /// Any live process of the autogroup (it outlives the process that was used to set it).
   [[nodiscard]] virtual core::Result<core::Pid> member_of_autogroup(const std::string& group) = 0;

@@ -141,6 +141,7 @@ class FakeProcesses final : public ports::ProcessSource {
     for (const int child : found->second.children) result.push_back(pid_of(child));
     return result;
   }
+  core::StartTime now() override { return {world_.next_start}; }
   core::Result<core::Placement> placement(core::Pid pid) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));

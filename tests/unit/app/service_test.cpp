@@ -123,6 +123,41 @@ TEST_F(Registry, puts_children_back_once_that_are_not_covered) {
   EXPECT_EQ(world_.nices(60), (Nices{-10}));
 }
 
+TEST_F(Registry, puts_a_child_back_that_was_born_after_the_last_scan) {
+  start();
+  for (const bool covered : {false, true}) {
+    world_.add(50);
+    const auto id = added(50, "llm-interactive", covered);
+    world_.add(60, {-10});
+    world_.processes.at(50).children = {60};
+    remove(id);
+    EXPECT_EQ(world_.nices(60), (Nices{0})) << covered;
+  }
+}
+
+TEST_F(Registry, leaves_a_child_alone_that_had_the_same_nice_before_by_its_own_choice) {
+  start();
+  world_.add(50).children = {60};
+  world_.add(60, {-10});
+  const auto id = added(50);
+  scan();
+  EXPECT_EQ(world_.nices(60), (Nices{-10}));
+  remove(id);
+  EXPECT_EQ(world_.nices(60), (Nices{-10}));
+}
+
+TEST_F(Registry, leaves_a_child_alone_that_is_registered_itself) {
+  start();
+  world_.add(50);
+  const auto parent = added(50);
+  world_.add(60, {-10});
+  world_.processes.at(50).children = {60};
+  const auto child = added(60);
+  remove(parent);
+  EXPECT_EQ(world_.nices(60), (Nices{-10}));
+  remove(child);
+}
+
 TEST_F(Registry, looks_at_everyone_in_turn_where_a_scan_may_not_look_at_all) {
   config_.limits.max_threads_per_scan = 1;
   start();
