@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <system_error>
 
 #include "session/layout.h"
@@ -113,15 +116,50 @@ void make_buses(const TreePaths& paths, const MachineModel& m) {
   line(module / "parameters/vm_size", "-1");
 }
 
-// What is not of the GPU is the real machine's: ROCr's thunk reads CPU caches there.
-void link_real_parts(const TreePaths& paths) {
-  const auto link = [&](const char* part) {
+// One bit as the kernel prints masks: groups of 32 bits in hex, the highest first.
+std::string cpu_bit(long cpu) {
+  std::ostringstream text;
+  text << std::hex << std::setfill('0') << std::setw(8) << (1UL << (cpu % 32));
+  for (long group = 0; group < cpu / 32; ++group) text << ",00000000";
+  return text.str();
+}
+
+// libhsakmt 5.2 asks CPU caches of each node's cpuN/cache and gives up without (topology.c,
+// topology_get_cpu_cache_props); virtual machines often have none. One node with the real
+// machine's CPUs: libhsakmt indexes a table of that size with what it reads here.
+void make_cpu_node(const TreePaths& paths) {
+  const fs::path node = paths.sys / "devices/system/node/node0";
+  const auto cpus = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+  for (long cpu = 0; cpu < cpus; ++cpu) {
+    const std::string number = std::to_string(cpu);
+    const fs::path cache = node / ("cpu" + number) / "cache/index0";
+    fs::create_directories(cache);
+    line(cache / "level", "1");
+    line(cache / "type", "Data");
+    line(cache / "size", "32K");
+    line(cache / "coherency_line_size", "64");
+    line(cache / "ways_of_associativity", "8");
+    line(cache / "physical_line_partition", "1");
+    line(cache / "shared_cpu_list", number);
+    line(cache / "shared_cpu_map", cpu_bit(cpu));
+  }
+  for (const char* file : {"meminfo", "cpumap", "cpulist", "distance"}) {
+    const fs::path real = fs::path("/sys/devices/system/node/node0") / file;
     std::error_code missing;
-    if (!fs::exists(fs::path("/sys") / part, missing)) return;
+    if (fs::exists(real, missing)) fs::create_symlink(real, node / file);
+  }
+}
+
+// What is not of the GPU is the real machine's.
+void link_real_parts(const TreePaths& paths) {
+  const auto link = [&](const fs::path& part) {
+    std::error_code missing;
+    if (!fs::exists("/sys" / part, missing)) return;
     fs::create_directories((paths.sys / part).parent_path());
-    fs::create_directory_symlink(fs::path("/sys") / part, paths.sys / part);
+    fs::create_directory_symlink("/sys" / part, paths.sys / part);
   };
-  for (const char* part : {"devices/system", "fs", "kernel", "power"}) link(part);
+  for (const char* part : {"devices/system/cpu", "devices/system/memory", "fs", "kernel", "power"})
+    link(part);
 }
 
 }  // namespace
@@ -147,6 +185,7 @@ void make_tree(const TreePaths& paths, const MachineModel& model) {
   make_hwmon(paths, model);
   make_buses(paths, model);
   make_topology(paths, model);
+  make_cpu_node(paths);
   link_real_parts(paths);
 }
 
