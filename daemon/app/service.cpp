@@ -11,6 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kStopDeadline = 5s;
+// A clone copies the page tables before it can be seen: some ms for each GiB in use.
+constexpr auto kForkTime = 100ms;
 /// (uid_t)-1 is nobody's.
 constexpr std::uint32_t kUnknownUser = 0xffffffffU;
 constexpr std::string_view kRegister = "register process";
@@ -77,6 +79,7 @@ core::Result<void> Service::start() {
   if (!dry_run_) {
     if (auto loaded = book_.load(); !loaded) return loaded;
     thread_nice_.restore_leftovers();
+    await_stragglers();
     for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                             core::LeverKind::io_weight, core::LeverKind::performance_level})
       lever(kind).restore_leftovers();
@@ -144,9 +147,11 @@ core::Result<void> Service::check_limits(const core::ProcessKey& key) const {
 core::Result<core::RegistrationId> Service::add(RegisterRequest request) {
   const auto profile = profile_of(request);
   if (!profile) return tl::unexpected(profile.error());
-  const auto identity = check(*request.process);
+  auto identity = check(*request.process);
   if (!identity) return tl::unexpected(identity.error());
   if (auto room = check_limits(identity->key); !room) return tl::unexpected(room.error());
+  if (settle_inheritance(*identity)) identity = check(*request.process);
+  if (!identity) return tl::unexpected(identity.error());
 
   const auto id = *core::RegistrationId::make(next_id_++);
   Registration registration{
@@ -264,11 +269,23 @@ void Service::member_exited(core::RegistrationId id, core::Pid pid) {
 void Service::release_member(Registration& registration, Member& member, bool exited) {
   if (!registration.profile.nice) return;
   const auto wish = *registration.profile.nice;
+  if (exited) {
+    thread_nice_.release_exited(member.nice, wish);
+    return;
+  }
   thread_nice_.release(member.nice, wish);
-  // Children born since the last scan too, also where children are covered: nobody knew them yet.
-  if (!exited && member.nice.inherited)
-    thread_nice_.disinherit_descendants(member.nice.process.pid,
-                                        {wish, *member.nice.inherited, member.nice.since});
+  await_stragglers();
+}
+
+void Service::await_stragglers() {
+  const auto count = thread_nice_.to_look_at_again();
+  if (count == 0 || straggler_timer_) return;
+  straggler_timer_ = ports_.loop.after(kForkTime, [this, count] {
+    straggler_timer_.reset();
+    thread_nice_.look_again(count);
+    await_stragglers();
+    finish_stop();
+  });
 }
 
 void Service::release_shared(Registration& registration) {
@@ -295,7 +312,7 @@ void Service::stop(std::function<void()> done) {
 }
 
 void Service::finish_stop() {
-  if (!stopped_ || !clean()) return;
+  if (!stopped_ || !clean() || thread_nice_.to_look_at_again() > 0) return;
   stop_deadline_.reset();
   std::exchange(stopped_, nullptr)();
 }

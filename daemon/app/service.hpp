@@ -103,10 +103,14 @@ class Service {
   void schedule_scan();
   void scan();
   [[nodiscard]] std::uint32_t scan_one(Registration& registration);
+  bool settle_inheritance(const ports::ProcessIdentity& identity);
+  [[nodiscard]] const Registration* owner_of(core::Pid pid) const;
+  bool take_over(core::Pid pid);
   void scan_children(Registration& registration);
   void adopt_child(Registration& registration, const Member& parent, core::Pid child);
   [[nodiscard]] bool note_activity(Registration& registration);
   void finish_stop();
+  void await_stragglers();
   [[nodiscard]] std::size_t member_count() const;
 
   Ports ports_;
@@ -131,6 +135,7 @@ class Service {
   std::optional<core::RegistrationId> scan_cursor_;  ///< where the next scan goes on
   std::function<void()> stopped_;
   std::unique_ptr<ports::Subscription> stop_deadline_;
+  std::unique_ptr<ports::Subscription> straggler_timer_;
 };
 
 }  // namespace apusched::app

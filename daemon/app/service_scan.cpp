@@ -82,6 +82,49 @@ std::uint32_t Service::scan_one(Registration& registration) {
   return threads;
 }
 
+/// What a process has from another registration, by birth or as a covered child, is no original of
+/// its own: gives that back first. True if its nice may have changed.
+bool Service::settle_inheritance(const ports::ProcessIdentity& identity) {
+  bool changed = thread_nice_.to_look_at_again() > 0;
+  thread_nice_.look_again(thread_nice_.to_look_at_again());
+  for (auto& [id, registration] : registrations_) {
+    if (registration.profile.nice != identity.nice) continue;
+    if (std::ranges::none_of(registration.members, [&](const auto& member) {
+          return member.second.nice.inherited && member.second.nice.since <= identity.key.start;
+        }))
+      continue;
+    scan_children(registration);
+    changed = true;
+  }
+  return take_over(identity.key.pid) || changed;
+}
+
+const Registration* Service::owner_of(core::Pid pid) const {
+  for (const auto& [id, registration] : registrations_)
+    if (registration.members.contains(pid)) return &registration;
+  return nullptr;
+}
+
+/// A process has one registration, the nearest: takes it out of one that covers it as a child.
+bool Service::take_over(core::Pid pid) {
+  const auto* owner = owner_of(pid);
+  if (owner == nullptr) return false;
+  auto& registration = registrations_.at(owner->id);
+  const auto member = registration.members.find(pid);
+  if (member->second.nice.process == registration.key) return false;
+  release_member(registration, member->second, false);
+  registration.members.erase(member);
+  ports_.loop.soon([this, id = registration.id] {
+    const auto left = registrations_.find(id);
+    if (left == registrations_.end()) return;
+    if (left->second.members.empty())
+      static_cast<void>(remove(id, "its last process is registered itself"));
+    else if (observer_ != nullptr)
+      observer_->on_changed(id);
+  });
+  return true;
+}
+
 void Service::scan_children(Registration& registration) {
   std::vector<core::Pid> waiting;
   for (const auto& [pid, member] : registration.members) waiting.push_back(pid);
@@ -106,9 +149,14 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
     if (registration.disinherited.size() >= config_.limits.max_members)
       registration.disinherited.clear();
     registration.disinherited.insert(child);
-    thread_nice_.disinherit(child, {*registration.profile.nice, *inherited, parent.nice.since});
+    const Inheritance inheritance{*registration.profile.nice, *inherited, parent.nice.since};
+    thread_nice_.disinherit(child, inheritance);
+    thread_nice_.disinherit_descendants(child, inheritance);
     return;
   }
+  // At registration the nearest wins; a scan later on takes nothing away from another.
+  if (!registrations_.contains(registration.id)) take_over(child);
+  if (owner_of(child) != nullptr) return;
   if (member_count() + registration.members.size() >= config_.limits.max_members) return;
   auto handle = ports_.processes.open(child);
   if (!handle) return;

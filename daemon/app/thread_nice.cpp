@@ -158,10 +158,12 @@ void ThreadNice::put_back(const ports::ThreadFacts& thread, core::Nice original)
     report_.warning(core::to_sentence(done.error()) + ", left as it is");
 }
 
-void ThreadNice::release(NiceState& state, core::Nice wish) {
+std::set<core::ThreadKey> ThreadNice::put_threads_back(NiceState& state, core::Nice wish) {
+  std::set<core::ThreadKey> settled;
   const auto threads = processes_.threads(state.process.pid, kRestoreLimit);
   if (threads && !dry_run_) {
     for (const auto& thread : *threads) {
+      settled.insert(thread.key);
       if (thread.nice != wish) continue;  // changed by somebody else since, or never ours
       const auto* entry = book_.ledger().find(core::thread_resource(thread.key));
       const auto original = entry != nullptr ? nice_of(entry->original) : state.inherited;
@@ -172,6 +174,36 @@ void ThreadNice::release(NiceState& state, core::Nice wish) {
   for (const auto& thread : state.known) keys.push_back(core::thread_resource(thread));
   book_.forget(keys);
   state.known.clear();
+  return settled;
+}
+
+void ThreadNice::release_exited(NiceState& state, core::Nice wish) {
+  put_threads_back(state, wish);
+}
+
+void ThreadNice::release(NiceState& state, core::Nice wish) {
+  auto settled = put_threads_back(state, wish);
+  if (dry_run_ || !state.inherited) return;
+  const Inheritance inheritance{wish, *state.inherited, state.since};
+  disinherit_descendants(state.process.pid, inheritance);
+  stragglers_.push_back({state.process, inheritance, std::move(settled)});
+}
+
+void ThreadNice::look_again(std::size_t count) {
+  const auto looked = std::exchange(stragglers_, {});
+  const auto end = std::min(count, looked.size());
+  for (std::size_t i = 0; i < end; ++i) {
+    const auto& [parent, inheritance, settled] = looked[i];
+    const auto identity = processes_.identity(parent.pid);
+    if (!identity || identity->key != parent) continue;
+    if (const auto threads = processes_.threads(parent.pid, kRestoreLimit))
+      for (const auto& thread : *threads)
+        if (thread.nice == inheritance.wish && !settled.contains(thread.key) &&
+            book_.ledger().find(core::thread_resource(thread.key)) == nullptr)
+          put_back(thread, inheritance.original);
+    disinherit_descendants(parent.pid, inheritance);
+  }
+  stragglers_.assign(looked.begin() + static_cast<std::ptrdiff_t>(end), looked.end());
 }
 
 void ThreadNice::disinherit(core::Pid child, const Inheritance& inheritance) {
@@ -225,10 +257,9 @@ void ThreadNice::restore_process(const core::ProcessKey& process,
   const auto wish = nice_of(any->intended ? any->intended : any->written);
   const auto original = nice_of(any->original);
   if (!wish || !original) return;
-  NiceState state{process, original, {}, {}, {}};
-  release(state, *wish);
   // When the boost began is not known any more; no child is older than its parent.
-  disinherit_descendants(process.pid, {*wish, *original, process.start});
+  NiceState state{process, original, process.start, {}, {}};
+  release(state, *wish);
   report_.restored("nice of process " + core::to_string(process.pid), core::to_string(*original));
 }
 

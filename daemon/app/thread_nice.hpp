@@ -51,17 +51,30 @@ class ThreadNice {
   /// changed by somebody else are left alone and counted as contended.
   [[nodiscard]] core::Result<NiceSummary> apply(NiceState& state, core::RegistrationId holder,
                                                 core::Nice wish);
-  /// Gives every thread its own original back, threads born since the last scan included.
+  /// Gives every thread its own original back, and what threads and descendants born since the
+  /// last scan inherited. A clone under way has copied the boost but is in no list yet (linux
+  /// kernel/fork.c, copy_process: sched_fork comes long before list_add_tail): remembered for
+  /// look_again().
   void release(NiceState& state, core::Nice wish);
+  /// The same for a process that has exited and whose children live on: they are left alone.
+  void release_exited(NiceState& state, core::Nice wish);
   /// A process that inherited a boost at fork but is not covered: back to what it would have had.
   /// One that is older than the boost has its value by somebody's choice, and is left alone.
   void disinherit(core::Pid child, const Inheritance& inheritance);
   /// The same for every descendant of a process.
   void disinherit_descendants(core::Pid parent, const Inheritance& inheritance);
+  /// Looks at the first `count` remembered once more, and forgets them.
+  void look_again(std::size_t count);
+  [[nodiscard]] std::size_t to_look_at_again() const { return stragglers_.size(); }
   /// Restores what an earlier run left behind.
   void restore_leftovers();
 
  private:
+  struct Straggling {
+    core::ProcessKey parent;
+    Inheritance inheritance;
+    std::set<core::ThreadKey> settled;  ///< threads that have their own original
+  };
   struct Pass {
     std::vector<ports::ThreadFacts> fresh;
     NiceSummary summary;
@@ -74,6 +87,7 @@ class ThreadNice {
   void read_back(core::Tid tid, const core::ResourceKey& resource, core::Nice wish,
                  NiceSummary& summary);
   void forget_dead(NiceState& state, const std::vector<ports::ThreadFacts>& threads);
+  std::set<core::ThreadKey> put_threads_back(NiceState& state, core::Nice wish);
   void put_back(const ports::ThreadFacts& thread, core::Nice original);
   void restore_process(const core::ProcessKey& process, const std::vector<core::ResourceKey>& keys);
 
@@ -83,6 +97,7 @@ class ThreadNice {
   ports::Report& report_;
   const core::Limits& limits_;
   bool dry_run_;
+  std::vector<Straggling> stragglers_;
 };
 
 }  // namespace apusched::app

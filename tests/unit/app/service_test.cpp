@@ -135,6 +135,27 @@ TEST_F(Registry, puts_a_child_back_that_was_born_after_the_last_scan) {
   }
 }
 
+TEST_F(Registry, puts_back_what_was_being_born_when_it_was_released) {
+  start();
+  for (const bool stopping : {false, true}) {
+    world_.add(50);
+    const auto id = added(50);
+    bool stopped = false;
+    if (stopping)
+      service_->stop([&] { stopped = true; });
+    else
+      remove(id);
+    world_.processes.at(50).children = {60};
+    world_.add(60, {-10});
+    world_.add_thread(50, 51, -10);
+    EXPECT_FALSE(stopped);
+    loop_.advance(100ms);
+    EXPECT_EQ(stopped, stopping);
+    EXPECT_EQ(world_.nices(60), (Nices{0}));
+    EXPECT_EQ(world_.nices(50), (Nices{0, 0}));
+  }
+}
+
 TEST_F(Registry, leaves_a_child_alone_that_had_the_same_nice_before_by_its_own_choice) {
   start();
   world_.add(50).children = {60};
@@ -144,6 +165,69 @@ TEST_F(Registry, leaves_a_child_alone_that_had_the_same_nice_before_by_its_own_c
   EXPECT_EQ(world_.nices(60), (Nices{-10}));
   remove(id);
   EXPECT_EQ(world_.nices(60), (Nices{-10}));
+}
+
+TEST_F(Registry, puts_a_grandchild_back_that_was_born_before_its_parent_was_put_back) {
+  start();
+  world_.add(50);
+  const auto id = added(50);
+  world_.add(60, {-10}).children = {70};
+  world_.add(70, {-10});
+  world_.processes.at(50).children = {60};
+  scan();
+  EXPECT_EQ(world_.nices(60), (Nices{0}));
+  EXPECT_EQ(world_.nices(70), (Nices{0}));
+  remove(id);
+}
+
+TEST_F(Registry, takes_for_the_original_of_a_descendant_what_it_would_have_had_without_us) {
+  start();
+  for (const bool covered : {false, true}) {
+    world_.add(50);
+    const auto ancestor = added(50, "llm-interactive", covered);
+    world_.add(60, {-10}).children = {70};
+    world_.add(70, {-10});
+    world_.processes.at(50).children = {60};
+    const auto descendant = added(70, "background");
+    remove(ancestor);
+    EXPECT_EQ(world_.nices(70), (Nices{10})) << covered;
+    remove(descendant);
+    EXPECT_EQ(world_.nices(70), (Nices{0})) << covered;
+  }
+}
+
+TEST_F(Registry, gives_a_process_to_the_nearest_registration_and_back_when_that_ends) {
+  start();
+  world_.add(50).children = {60};
+  world_.add(60).children = {70};
+  world_.add(70);
+  const auto outer = added(50, "llm-interactive", true);
+  EXPECT_EQ(world_.nices(70), (Nices{-10}));
+  const auto inner = added(60, "background", true);
+  EXPECT_EQ(service_->view(outer)->members, 1U);
+  EXPECT_EQ(service_->view(inner)->members, 2U);
+  scan();
+  EXPECT_EQ(world_.nices(60), (Nices{10}));
+  EXPECT_EQ(world_.nices(70), (Nices{10}));
+  remove(inner);
+  scan();
+  EXPECT_EQ(service_->view(outer)->members, 3U);
+  EXPECT_EQ(world_.nices(70), (Nices{-10}));
+  remove(outer);
+  EXPECT_EQ(world_.nices(60), (Nices{0}));
+  EXPECT_EQ(world_.nices(70), (Nices{0}));
+}
+
+TEST_F(Registry, ends_a_registration_whose_last_process_is_registered_itself) {
+  start();
+  world_.add(50).children = {60};
+  world_.add(60);
+  const auto outer = added(50, "llm-interactive", true);
+  exit(50);
+  const auto inner = added(60, "background");
+  EXPECT_FALSE(service_->view(outer));
+  remove(inner);
+  EXPECT_EQ(world_.nices(60), (Nices{0}));
 }
 
 TEST_F(Registry, leaves_a_child_alone_that_is_registered_itself) {
@@ -205,6 +289,7 @@ TEST_F(Registry, stopping_restores_everything_and_then_calls_back) {
   levels_.answers.at_once = false;
   bool stopped = false;
   service_->stop([&] { stopped = true; });
+  loop_.advance(100ms);
   EXPECT_FALSE(stopped) << "the level is still on its way";
   levels_.answers.let_go();
   EXPECT_TRUE(stopped);
