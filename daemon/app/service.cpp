@@ -278,11 +278,11 @@ void Service::release_member(Registration& registration, Member& member, bool ex
 }
 
 void Service::await_stragglers() {
-  const auto count = thread_nice_.to_look_at_again();
+  const auto count = thread_nice_.stragglers();
   if (count == 0 || straggler_timer_) return;
   straggler_timer_ = ports_.loop.after(kForkTime, [this, count] {
     straggler_timer_.reset();
-    thread_nice_.look_again(count);
+    thread_nice_.settle_stragglers(count);
     await_stragglers();
     finish_stop();
   });
@@ -312,7 +312,7 @@ void Service::stop(std::function<void()> done) {
 }
 
 void Service::finish_stop() {
-  if (!stopped_ || !clean() || thread_nice_.to_look_at_again() > 0) return;
+  if (!stopped_ || !clean() || thread_nice_.stragglers() > 0) return;
   stop_deadline_.reset();
   std::exchange(stopped_, nullptr)();
 }

@@ -85,8 +85,7 @@ std::uint32_t Service::scan_one(Registration& registration) {
 /// What a process has from another registration, by birth or as a covered child, is no original of
 /// its own: gives that back first. True if its nice may have changed.
 bool Service::settle_inheritance(const ports::ProcessIdentity& identity) {
-  bool changed = thread_nice_.to_look_at_again() > 0;
-  thread_nice_.look_again(thread_nice_.to_look_at_again());
+  bool changed = thread_nice_.look_for_stragglers(identity.nice);
   for (auto& [id, registration] : registrations_) {
     if (registration.profile.nice != identity.nice) continue;
     if (std::ranges::none_of(registration.members, [&](const auto& member) {

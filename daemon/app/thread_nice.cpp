@@ -189,21 +189,31 @@ void ThreadNice::release(NiceState& state, core::Nice wish) {
   stragglers_.push_back({state.process, inheritance, std::move(settled)});
 }
 
-void ThreadNice::look_again(std::size_t count) {
-  const auto looked = std::exchange(stragglers_, {});
-  const auto end = std::min(count, looked.size());
-  for (std::size_t i = 0; i < end; ++i) {
-    const auto& [parent, inheritance, settled] = looked[i];
-    const auto identity = processes_.identity(parent.pid);
-    if (!identity || identity->key != parent) continue;
-    if (const auto threads = processes_.threads(parent.pid, kRestoreLimit))
-      for (const auto& thread : *threads)
-        if (thread.nice == inheritance.wish && !settled.contains(thread.key) &&
-            book_.ledger().find(core::thread_resource(thread.key)) == nullptr)
-          put_back(thread, inheritance.original);
-    disinherit_descendants(parent.pid, inheritance);
+void ThreadNice::look_again(const Straggling& straggling) {
+  const auto& [parent, inheritance, settled] = straggling;
+  const auto identity = processes_.identity(parent.pid);
+  if (!identity || identity->key != parent) return;
+  if (const auto threads = processes_.threads(parent.pid, kRestoreLimit))
+    for (const auto& thread : *threads)
+      if (thread.nice == inheritance.wish && !settled.contains(thread.key) &&
+          book_.ledger().find(core::thread_resource(thread.key)) == nullptr)
+        put_back(thread, inheritance.original);
+  disinherit_descendants(parent.pid, inheritance);
+}
+
+bool ThreadNice::look_for_stragglers(core::Nice nice) {
+  const auto with = [&](const Straggling& s) { return s.inheritance.wish == nice; };
+  if (std::ranges::none_of(stragglers_, with)) return false;
+  for (const auto& straggling : stragglers_)
+    if (with(straggling)) look_again(straggling);
+  return true;
+}
+
+void ThreadNice::settle_stragglers(std::size_t count) {
+  for (; count > 0 && !stragglers_.empty(); --count) {
+    look_again(stragglers_.front());
+    stragglers_.pop_front();
   }
-  stragglers_.assign(looked.begin() + static_cast<std::ptrdiff_t>(end), looked.end());
 }
 
 void ThreadNice::disinherit(core::Pid child, const Inheritance& inheritance) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,7 +55,7 @@ class ThreadNice {
   /// Gives every thread its own original back, and what threads and descendants born since the
   /// last scan inherited. A clone under way has copied the boost but is in no list yet (linux
   /// kernel/fork.c, copy_process: sched_fork comes long before list_add_tail): remembered for
-  /// look_again().
+  /// settle_stragglers().
   void release(NiceState& state, core::Nice wish);
   /// The same for a process that has exited and whose children live on: they are left alone.
   void release_exited(NiceState& state, core::Nice wish);
@@ -63,9 +64,11 @@ class ThreadNice {
   void disinherit(core::Pid child, const Inheritance& inheritance);
   /// The same for every descendant of a process.
   void disinherit_descendants(core::Pid parent, const Inheritance& inheritance);
-  /// Looks at the first `count` remembered once more, and forgets them.
-  void look_again(std::size_t count);
-  [[nodiscard]] std::size_t to_look_at_again() const { return stragglers_.size(); }
+  /// Looks for what those remembered left behind with this nice; false if none can have.
+  bool look_for_stragglers(core::Nice nice);
+  /// Looks at the first `count` remembered for the last time, and forgets them.
+  void settle_stragglers(std::size_t count);
+  [[nodiscard]] std::size_t stragglers() const { return stragglers_.size(); }
   /// Restores what an earlier run left behind.
   void restore_leftovers();
 
@@ -89,6 +92,7 @@ class ThreadNice {
   void forget_dead(NiceState& state, const std::vector<ports::ThreadFacts>& threads);
   std::set<core::ThreadKey> put_threads_back(NiceState& state, core::Nice wish);
   void put_back(const ports::ThreadFacts& thread, core::Nice original);
+  void look_again(const Straggling& straggling);
   void restore_process(const core::ProcessKey& process, const std::vector<core::ResourceKey>& keys);
 
   ports::ProcessSource& processes_;
@@ -97,7 +101,7 @@ class ThreadNice {
   ports::Report& report_;
   const core::Limits& limits_;
   bool dry_run_;
-  std::vector<Straggling> stragglers_;
+  std::deque<Straggling> stragglers_;
 };
 
 }  // namespace apusched::app
