@@ -2,7 +2,9 @@
 #include "device/model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 
 namespace apusched::softapu {
@@ -30,6 +32,16 @@ std::uint32_t index(ClientIndex client) {
 
 double weight(const QueueState& queue) {
   return std::exp2(queue.priority);
+}
+
+// Until its last share is done, at the present rates; infinite while one cannot be.
+double time_left(const Run& run) {
+  double longest = 0;
+  for (const EngineShare& share : run.shares)
+    if (share.left > 0)
+      longest = std::max(longest, share.rate > 0 ? share.left / share.rate
+                                                 : std::numeric_limits<double>::infinity());
+  return longest;
 }
 
 }  // namespace
@@ -81,8 +93,10 @@ std::int64_t DeviceModel::next_event(std::int64_t limit) const {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     const Run& run = s_.runs[s_.live[i]];
     if (run.phase == RunPhase::launching) next = std::min(next, run.start_ns);
-    if (run.phase == RunPhase::executing && run.rate > 0) {
-      const double ns = std::ceil(run.left / run.rate);
+    if (run.phase != RunPhase::executing) continue;
+    for (const EngineShare& share : run.shares) {
+      if (share.left <= 0 || share.rate <= 0) continue;
+      const double ns = std::ceil(share.left / share.rate);
       if (ns < static_cast<double>(limit - s_.now_ns))
         next = std::min(next, s_.now_ns + static_cast<std::int64_t>(ns));
     }
@@ -96,7 +110,7 @@ void DeviceModel::pass_time(std::int64_t until) {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     if (run.phase != RunPhase::executing) continue;
-    run.left -= run.rate * dt;
+    for (EngineShare& share : run.shares) share.left -= share.rate * dt;
     executing = true;
   }
   if (executing) s_.busy_ns += until - s_.now_ns;
@@ -114,8 +128,17 @@ bool DeviceModel::change_phases() {
       run.phase = RunPhase::executing;
       changed = true;
     }
-    // Half a nanosecond of work is rounding, not work.
-    if (run.phase == RunPhase::executing && run.left <= 0.5 * run.rate) {
+    if (run.phase != RunPhase::executing) continue;
+    bool done = true;
+    for (EngineShare& share : run.shares) {
+      // Half a nanosecond of work is rounding, not work.
+      if (share.left > 0 && share.left <= 0.5 * share.rate) {
+        share = {};
+        changed = true;
+      }
+      done &= share.left <= 0;
+    }
+    if (done) {
       run.phase = RunPhase::ended;
       run.end_ns = s_.now_ns;
       changed = true;
@@ -172,32 +195,82 @@ void DeviceModel::choose_mclk() {
   }
 }
 
+std::uint32_t DeviceModel::engines() const {
+  return s_.description.xccs * s_.description.shader_engines;
+}
+
+// One bit for each engine that has a unit in the mask.
+std::uint32_t DeviceModel::engines_of(const CuMask& mask) const {
+  std::uint32_t engines = 0;
+  for (std::size_t cu = 0; cu < s_.description.compute_units; cu++)
+    if (mask.test(cu)) engines |= 1U << s_.description.engine_of_cu[cu];
+  return engines;
+}
+
+// Evenly over the engines, however many units each has enabled: that is why an uneven mask slows a
+// kernel. Rules in ../FIDELITY.md.
+void DeviceModel::deal(Run& run, const KernelCost& cost) const {
+  std::uint32_t to = engines_of(s_.queues[run.queue].mask);
+  if (to == 0) to = (1U << engines()) - 1;  // waits there for units
+  const auto count = static_cast<std::uint64_t>(std::popcount(to));
+  std::uint64_t extra = cost.workgroups % count;
+  for (std::uint32_t e = 0; e < engines(); e++) {
+    run.shares[e] = {};
+    if ((to >> e & 1U) == 0) continue;
+    const auto groups = static_cast<double>(cost.workgroups / count + (extra > 0 ? 1 : 0));
+    if (extra > 0) extra--;
+    run.shares[e] = {groups * cost.ns_per_workgroup, 0, groups};
+  }
+}
+
+// After a change of mask: what lies at an engine without units goes evenly to those with.
+void DeviceModel::deal_anew(Run& run) const {
+  const std::uint32_t to = engines_of(s_.queues[run.queue].mask);
+  if (to == 0) return;
+  double left = 0;
+  double groups = 0;
+  for (std::uint32_t e = 0; e < engines(); e++) {
+    if ((to >> e & 1U) != 0 || run.shares[e].left <= 0) continue;
+    left += run.shares[e].left;
+    groups += run.shares[e].max_cus;
+    run.shares[e] = {};
+  }
+  if (left <= 0) return;
+  const auto count = static_cast<double>(std::popcount(to));
+  for (std::uint32_t e = 0; e < engines(); e++) {
+    if ((to >> e & 1U) == 0) continue;
+    run.shares[e].left = std::max(0.0, run.shares[e].left) + left / count;
+    run.shares[e].max_cus += std::max(1.0, groups / count);
+  }
+}
+
 void DeviceModel::rerate() {
   std::array<double, kMaxRuns> before;
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
-    before[i] = s_.runs[s_.live[i]].rate;
-    s_.runs[s_.live[i]].rate = 0;
+    Run& run = s_.runs[s_.live[i]];
+    before[i] = time_left(run);
+    for (EngineShare& share : run.shares) share.rate = 0;
   }
   for (std::size_t cu = 0; cu < s_.description.compute_units; cu++) {
+    const std::size_t engine = s_.description.engine_of_cu[cu];
+    const auto works = [&](const Run& run) {
+      return run.phase == RunPhase::executing && run.shares[engine].left > 0 &&
+             s_.queues[run.queue].mask.test(cu);
+    };
     double sum = 0;
-    for (std::uint32_t i = 0; i < s_.live_count; i++) {
-      const Run& run = s_.runs[s_.live[i]];
-      const QueueState& queue = s_.queues[run.queue];
-      if (run.phase == RunPhase::executing && queue.mask.test(cu)) sum += weight(queue);
-    }
+    for (std::uint32_t i = 0; i < s_.live_count; i++)
+      if (const Run& run = s_.runs[s_.live[i]]; works(run)) sum += weight(s_.queues[run.queue]);
     if (sum <= 0) continue;
-    for (std::uint32_t i = 0; i < s_.live_count; i++) {
-      Run& run = s_.runs[s_.live[i]];
-      const QueueState& queue = s_.queues[run.queue];
-      if (run.phase == RunPhase::executing && queue.mask.test(cu)) run.rate += weight(queue) / sum;
-    }
+    for (std::uint32_t i = 0; i < s_.live_count; i++)
+      if (Run& run = s_.runs[s_.live[i]]; works(run))
+        run.shares[engine].rate += weight(s_.queues[run.queue]) / sum;
   }
   const double clock = static_cast<double>(sclk_mhz()) / s_.description.reference_sclk_mhz;
   std::array<bool, kMaxClients> earlier{};
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
-    run.rate = std::min(run.rate, run.max_cus) * clock;
-    if (run.rate > before[i]) earlier[s_.queues[run.queue].client] = true;
+    for (EngineShare& share : run.shares) share.rate = std::min(share.rate, share.max_cus) * clock;
+    if (time_left(run) < before[i]) earlier[s_.queues[run.queue].client] = true;
   }
   for (std::uint32_t c = 0; c < kMaxClients; c++)
     if (earlier[c]) observer_.runs_end_earlier(ClientIndex{c});
@@ -296,6 +369,8 @@ void DeviceModel::set_mask(QueueIndex queue, const CuMask& mask, Nanoseconds now
   advance(now);
   s_.queues[index(queue)].mask = mask;
   s_.queues[index(queue)].mask_updates++;
+  for (std::uint32_t i = 0; i < s_.live_count; i++)
+    if (Run& run = s_.runs[s_.live[i]]; run.queue == index(queue)) deal_anew(run);
   rerate();
 }
 
@@ -329,10 +404,7 @@ std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& 
   if (!anything_running()) s_.governor_ns = s_.now_ns + kGovernorPeriodNs;
   run.phase = RunPhase::launching;
   run.queue = index(queue);
-  run.left = static_cast<double>(cost.workgroups) * cost.ns_per_workgroup;
-  run.rate = 0;
-  run.max_cus =
-      static_cast<double>(std::min<std::uint64_t>(cost.workgroups, s_.description.compute_units));
+  deal(run, cost);
   run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns;
   run.end_ns = 0;
   const auto i = static_cast<std::uint32_t>(free - s_.runs.begin());
@@ -363,8 +435,9 @@ std::optional<Nanoseconds> DeviceModel::expected_end(RunIndex index) const {
     case RunPhase::executing:
       break;
   }
-  if (run.rate <= 0) return std::nullopt;
-  const double ns = std::min(std::ceil(run.left / run.rate), 1e15);
+  const double left = time_left(run);
+  if (std::isinf(left)) return std::nullopt;
+  const double ns = std::min(std::ceil(left), 1e15);
   return Nanoseconds{s_.now_ns + static_cast<std::int64_t>(ns)};
 }
 

@@ -87,6 +87,10 @@ class DeviceModel {
   bool change_phases();
   bool govern();
   void rerate();
+  [[nodiscard]] std::uint32_t engines() const;
+  [[nodiscard]] std::uint32_t engines_of(const CuMask& mask) const;
+  void deal(Run& run, const KernelCost& cost) const;
+  void deal_anew(Run& run) const;
   [[nodiscard]] bool anything_running() const;
   void drop_runs_of(std::uint32_t queue);
   void free_live(std::uint32_t position);

@@ -18,6 +18,8 @@ inline constexpr std::size_t kMaxRuns =
 inline constexpr std::size_t kMaxInFlight = 8;
 inline constexpr std::size_t kMaxDpmStates = 8;
 inline constexpr std::size_t kMaxComputeUnits = 256;
+inline constexpr std::size_t kMaxEngines = 24;  // mi300a: 6 XCCs of 4
+inline constexpr std::size_t kMaxArrays = 16;   // of one XCC
 
 // Values of power_dpm_force_performance_level that the model knows (amdgpu_pm.c).
 enum class Level : std::uint32_t {
@@ -45,6 +47,9 @@ struct DeviceDescription {
   std::uint32_t compute_units = 0;
   std::uint32_t shader_engines = 0;
   std::uint32_t arrays_per_engine = 0;
+  std::uint32_t xccs = 1;
+  std::array<std::uint32_t, kMaxArrays> units_per_array{};  // engine * arrays_per_engine + array
+  std::array<std::uint8_t, kMaxComputeUnits> engine_of_cu{};
   std::uint32_t simds_per_cu = 0;
   std::uint32_t gfx_major = 0;
   std::uint32_t drm_render_minor = 0;
@@ -109,13 +114,18 @@ struct QueueState {
 
 enum class RunPhase : std::uint32_t { none, launching, executing, ended };
 
+// What of a kernel one shader engine has to do.
+struct EngineShare {
+  double left = 0;     // CU nanoseconds at the reference clock
+  double rate = 0;     // of the above per nanosecond, now
+  double max_cus = 0;  // its workgroups
+};
+
 // One kernel on the device, from launch until its owner collects it.
 struct Run {
   RunPhase phase = RunPhase::none;
-  std::uint32_t queue = 0;    // index
-  double left = 0;            // CU nanoseconds at the reference clock
-  double rate = 0;            // of the above per nanosecond, now
-  double max_cus = 0;         // workgroups, when fewer than CUs
+  std::uint32_t queue = 0;  // index
+  std::array<EngineShare, kMaxEngines> shares{};
   std::int64_t start_ns = 0;  // first workgroup
   std::int64_t end_ns = 0;
 };

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "device/cu_map.h"
 #include "device/model.h"
 
 namespace apusched::softapu {
@@ -72,10 +73,16 @@ void read_shader(const json& file, MachineModel& m) {
   m.lds_kib = shader.at("lds_kib");
   m.gws = shader.at("gws");
   m.capability = shader.at("capability");
-  const std::uint32_t arrays = m.device.shader_engines * m.device.arrays_per_engine;
-  if (arrays == 0 || m.device.simds_per_cu == 0 || m.device.compute_units == 0 ||
-      m.device.compute_units > kMaxComputeUnits)
-    throw ModelError("shader: no or too many compute units");
+  if (const auto xccs = shader.find("xccs"); xccs != shader.end()) m.device.xccs = *xccs;
+  if (const auto units = shader.find("units_per_array"); units != shader.end()) {
+    if (units->size() > kMaxArrays) throw ModelError("shader: units_per_array: too many");
+    std::copy(units->begin(), units->end(), m.device.units_per_array.begin());
+  }
+  if (m.device.simds_per_cu == 0 || m.device.compute_units == 0)
+    throw ModelError("shader: no compute units");
+  if (!place_units(m.device))
+    throw ModelError("shader: XCCs, engines, arrays and their units do not make " +
+                     std::to_string(m.device.compute_units) + " compute units");
 }
 
 void read_pci(const json& file, MachineModel& m) {

@@ -2,9 +2,12 @@
 // A small device for unit tests: 4 CUs, 1000 MHz reference, clock at the reference.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <vector>
 
+#include "device/cu_map.h"
 #include "device/model.h"
 
 namespace apusched::softapu {
@@ -31,14 +34,16 @@ inline DeviceDescription small_device() {
   d.workgroup_ns = 10;
   d.copy_bytes_per_us = 1000;
   d.load_time_constant_us = 10'000;
+  EXPECT_TRUE(place_units(d));
   return d;
 }
 
 // The state is large; keep it off the stack.
 class SmallDevice {
  public:
-  explicit SmallDevice(Level level = Level::high) : state(std::make_unique<DeviceState>()) {
-    state->description = small_device();
+  explicit SmallDevice(Level level = Level::high, const DeviceDescription& d = small_device())
+      : state(std::make_unique<DeviceState>()) {
+    state->description = d;
     model = std::make_unique<DeviceModel>(*state, observer);
     model->set_level(level, Nanoseconds{0});
     client = *model->add_client(100, Nanoseconds{0});
