@@ -2,9 +2,7 @@
 #include "device/model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
 #include <string>
 
 namespace apusched::softapu {
@@ -28,20 +26,6 @@ std::uint32_t index(QueueIndex queue) {
 }
 std::uint32_t index(ClientIndex client) {
   return static_cast<std::uint32_t>(client);
-}
-
-double weight(const QueueState& queue) {
-  return std::exp2(queue.priority);
-}
-
-// Until its last share is done, at the present rates; infinite while one cannot be.
-double time_left(const Run& run) {
-  double longest = 0;
-  for (const EngineShare& share : run.shares)
-    if (share.left > 0)
-      longest = std::max(longest, share.rate > 0 ? share.left / share.rate
-                                                 : std::numeric_limits<double>::infinity());
-  return longest;
 }
 
 }  // namespace
@@ -94,6 +78,7 @@ std::int64_t DeviceModel::next_event(std::int64_t limit) const {
     const Run& run = s_.runs[s_.live[i]];
     if (run.phase == RunPhase::launching) next = std::min(next, run.start_ns);
     if (run.phase != RunPhase::executing) continue;
+    if (run.room_ns > s_.now_ns) next = std::min(next, run.room_ns);
     for (const EngineShare& share : run.shares) {
       if (share.left <= 0 || share.rate <= 0) continue;
       const double ns = std::ceil(share.left / share.rate);
@@ -129,6 +114,7 @@ bool DeviceModel::change_phases() {
       changed = true;
     }
     if (run.phase != RunPhase::executing) continue;
+    changed |= run.room_ns != 0 && run.room_ns <= s_.now_ns;
     bool done = true;
     for (EngineShare& share : run.shares) {
       // Half a nanosecond of work is rounding, not work.
@@ -193,87 +179,6 @@ void DeviceModel::choose_mclk() {
     default:
       s_.mclk_index = s_.load > 0.1 ? top : 0;
   }
-}
-
-std::uint32_t DeviceModel::engines() const {
-  return s_.description.xccs * s_.description.shader_engines;
-}
-
-// One bit for each engine that has a unit in the mask.
-std::uint32_t DeviceModel::engines_of(const CuMask& mask) const {
-  std::uint32_t engines = 0;
-  for (std::size_t cu = 0; cu < s_.description.compute_units; cu++)
-    if (mask.test(cu)) engines |= 1U << s_.description.engine_of_cu[cu];
-  return engines;
-}
-
-// Evenly over the engines, however many units each has enabled: that is why an uneven mask slows a
-// kernel. Rules in ../FIDELITY.md.
-void DeviceModel::deal(Run& run, const KernelCost& cost) const {
-  std::uint32_t to = engines_of(s_.queues[run.queue].mask);
-  if (to == 0) to = (1U << engines()) - 1;  // waits there for units
-  const auto count = static_cast<std::uint64_t>(std::popcount(to));
-  std::uint64_t extra = cost.workgroups % count;
-  for (std::uint32_t e = 0; e < engines(); e++) {
-    run.shares[e] = {};
-    if ((to >> e & 1U) == 0) continue;
-    const auto groups = static_cast<double>(cost.workgroups / count + (extra > 0 ? 1 : 0));
-    if (extra > 0) extra--;
-    run.shares[e] = {groups * cost.ns_per_workgroup, 0, groups};
-  }
-}
-
-// After a change of mask: what lies at an engine without units goes evenly to those with.
-void DeviceModel::deal_anew(Run& run) const {
-  const std::uint32_t to = engines_of(s_.queues[run.queue].mask);
-  if (to == 0) return;
-  double left = 0;
-  double groups = 0;
-  for (std::uint32_t e = 0; e < engines(); e++) {
-    if ((to >> e & 1U) != 0 || run.shares[e].left <= 0) continue;
-    left += run.shares[e].left;
-    groups += run.shares[e].max_cus;
-    run.shares[e] = {};
-  }
-  if (left <= 0) return;
-  const auto count = static_cast<double>(std::popcount(to));
-  for (std::uint32_t e = 0; e < engines(); e++) {
-    if ((to >> e & 1U) == 0) continue;
-    run.shares[e].left = std::max(0.0, run.shares[e].left) + left / count;
-    run.shares[e].max_cus += std::max(1.0, groups / count);
-  }
-}
-
-void DeviceModel::rerate() {
-  std::array<double, kMaxRuns> before;
-  for (std::uint32_t i = 0; i < s_.live_count; i++) {
-    Run& run = s_.runs[s_.live[i]];
-    before[i] = time_left(run);
-    for (EngineShare& share : run.shares) share.rate = 0;
-  }
-  for (std::size_t cu = 0; cu < s_.description.compute_units; cu++) {
-    const std::size_t engine = s_.description.engine_of_cu[cu];
-    const auto works = [&](const Run& run) {
-      return run.phase == RunPhase::executing && run.shares[engine].left > 0 &&
-             s_.queues[run.queue].mask.test(cu);
-    };
-    double sum = 0;
-    for (std::uint32_t i = 0; i < s_.live_count; i++)
-      if (const Run& run = s_.runs[s_.live[i]]; works(run)) sum += weight(s_.queues[run.queue]);
-    if (sum <= 0) continue;
-    for (std::uint32_t i = 0; i < s_.live_count; i++)
-      if (Run& run = s_.runs[s_.live[i]]; works(run))
-        run.shares[engine].rate += weight(s_.queues[run.queue]) / sum;
-  }
-  const double clock = static_cast<double>(sclk_mhz()) / s_.description.reference_sclk_mhz;
-  std::array<bool, kMaxClients> earlier{};
-  for (std::uint32_t i = 0; i < s_.live_count; i++) {
-    Run& run = s_.runs[s_.live[i]];
-    for (EngineShare& share : run.shares) share.rate = std::min(share.rate, share.max_cus) * clock;
-    if (time_left(run) < before[i]) earlier[s_.queues[run.queue].client] = true;
-  }
-  for (std::uint32_t c = 0; c < kMaxClients; c++)
-    if (earlier[c]) observer_.runs_end_earlier(ClientIndex{c});
 }
 
 void DeviceModel::advance(Nanoseconds now) {
@@ -405,6 +310,9 @@ std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& 
   run.phase = RunPhase::launching;
   run.queue = index(queue);
   deal(run, cost);
+  run.group_ns = cost.ns_per_workgroup;
+  run.waves_per_group = cost.waves_per_workgroup;
+  run.room_ns = 0;
   run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns;
   run.end_ns = 0;
   const auto i = static_cast<std::uint32_t>(free - s_.runs.begin());
@@ -435,10 +343,12 @@ std::optional<Nanoseconds> DeviceModel::expected_end(RunIndex index) const {
     case RunPhase::executing:
       break;
   }
-  const double left = time_left(run);
-  if (std::isinf(left)) return std::nullopt;
-  const double ns = std::min(std::ceil(left), 1e15);
-  return Nanoseconds{s_.now_ns + static_cast<std::int64_t>(ns)};
+  std::optional<Nanoseconds> end;
+  if (const double left = time_left(run); !std::isinf(left))
+    end = Nanoseconds{s_.now_ns + static_cast<std::int64_t>(std::min(std::ceil(left), 1e15))};
+  if (run.room_ns > s_.now_ns && (!end || run.room_ns < end->count()))
+    end = Nanoseconds{run.room_ns};
+  return end;
 }
 
 }  // namespace apusched::softapu

@@ -30,6 +30,7 @@ struct QueueSpec {
 struct KernelCost {
   std::uint64_t workgroups = 1;
   double ns_per_workgroup = 0;  // on one CU at the reference clock
+  std::uint32_t waves_per_workgroup = 1;
 };
 
 struct RunTimes {
@@ -74,7 +75,8 @@ class DeviceModel {
   std::optional<RunIndex> launch(QueueIndex queue, const KernelCost& cost, Nanoseconds now);
   // Start and end once it has ended; frees the slot.
   std::optional<RunTimes> collect(RunIndex run);
-  // When it will end if nothing changes; empty while it cannot (all its CUs masked off).
+  // When to look again if nothing changes: its end, or when it gets more units. Empty while it
+  // cannot end (all its CUs masked off).
   [[nodiscard]] std::optional<Nanoseconds> expected_end(RunIndex run) const;
 
   [[nodiscard]] std::uint32_t sclk_mhz() const;
@@ -87,10 +89,15 @@ class DeviceModel {
   bool change_phases();
   bool govern();
   void rerate();
+  [[nodiscard]] static double time_left(const Run& run);
   [[nodiscard]] std::uint32_t engines() const;
   [[nodiscard]] std::uint32_t engines_of(const CuMask& mask) const;
   void deal(Run& run, const KernelCost& cost) const;
   void deal_anew(Run& run) const;
+  [[nodiscard]] double units_in(const CuMask& mask, std::size_t engine) const;
+  [[nodiscard]] std::uint32_t engines_filled_by(const Run& run) const;
+  [[nodiscard]] std::int64_t room_at(std::size_t cu, const Run& run) const;
+  void share_unit(std::size_t cu);
   [[nodiscard]] bool anything_running() const;
   void drop_runs_of(std::uint32_t queue);
   void free_live(std::uint32_t position);

@@ -51,6 +51,8 @@ struct DeviceDescription {
   std::array<std::uint32_t, kMaxArrays> units_per_array{};  // engine * arrays_per_engine + array
   std::array<std::uint8_t, kMaxComputeUnits> engine_of_cu{};
   std::uint32_t simds_per_cu = 0;
+  std::uint32_t wave_size = 32;
+  std::uint32_t wave_slots_per_cu = 0;  // 0: no limit
   std::uint32_t gfx_major = 0;
   std::uint32_t drm_render_minor = 0;
   std::uint32_t num_cp_queues = 0;
@@ -126,7 +128,11 @@ struct Run {
   RunPhase phase = RunPhase::none;
   std::uint32_t queue = 0;  // index
   std::array<EngineShare, kMaxEngines> shares{};
-  std::int64_t start_ns = 0;  // first workgroup
+  double group_ns = 0;  // of one workgroup, at the reference clock
+  std::uint32_t waves_per_group = 1;
+  std::uint32_t filled = 0;   // one bit for each engine that it fills
+  std::int64_t start_ns = 0;  // first workgroup, if there is room
+  std::int64_t room_ns = 0;   // next time at which a full CU has room for it; 0: none
   std::int64_t end_ns = 0;
 };
 

@@ -91,7 +91,7 @@ KernelWork KernelTable::blit(KernelEffect effect, const DispatchPacket& packet) 
   work.effect = effect;
   // Bound by memory, not by how it was cut into workgroups.
   work.cost = {description_.compute_units,
-               bytes * 1000.0 / std::max(1U, description_.copy_bytes_per_us)};
+               bytes * 1000.0 / std::max(1U, description_.copy_bytes_per_us), 1};
   return work;
 }
 
@@ -102,7 +102,10 @@ KernelWork KernelTable::resolve(const DispatchPacket& packet) const {
   std::memcpy(&entry, object + 16, sizeof entry);
   const std::byte* code = object + entry;
   KernelWork work;
-  work.cost = {workgroup_count(packet), static_cast<double>(description_.workgroup_ns)};
+  const std::uint32_t size =
+      std::uint32_t{packet.workgroup_size_x} * packet.workgroup_size_y * packet.workgroup_size_z;
+  work.cost = {workgroup_count(packet), static_cast<double>(description_.workgroup_ns),
+               std::max(1U, (size + description_.wave_size - 1) / description_.wave_size)};
   Hint hint{};
   if (find_hint(code, hint)) {
     work.cost.ns_per_workgroup = hint.ns_per_workgroup;

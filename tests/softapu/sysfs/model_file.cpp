@@ -70,6 +70,9 @@ void read_shader(const json& file, MachineModel& m) {
   m.wave_size = shader.at("wave_size");
   m.max_waves_per_simd = shader.at("max_waves_per_simd");
   m.max_scratch_slots_per_cu = shader.at("max_scratch_slots_per_cu");
+  m.device.wave_size = m.wave_size;
+  m.device.wave_slots_per_cu = m.device.simds_per_cu * m.max_waves_per_simd;
+  if (m.wave_size == 0) throw ModelError("shader: wave_size is 0");
   m.lds_kib = shader.at("lds_kib");
   m.gws = shader.at("gws");
   m.capability = shader.at("capability");

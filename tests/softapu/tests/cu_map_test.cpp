@@ -92,7 +92,7 @@ TEST(CuMap, deals_single_units_to_the_xccs_first) {
     const auto begin = masks.begin() + static_cast<std::ptrdiff_t>(4 * x);
     return EngineMasks(begin, begin + 4);
   };
-  for (const std::size_t x : {0, 5}) {
+  for (const std::size_t x : {std::size_t{0}, std::size_t{5}}) {
     EXPECT_EQ(xcc(first(6, mi300a()), x), (EngineMasks{1, 0, 0, 0}));
     EXPECT_EQ(xcc(first(24, mi300a()), x), (EngineMasks{1, 1, 1, 1}));
     EXPECT_EQ(xcc(first(114, mi300a()), x), (EngineMasks{0x1f, 0x1f, 0x1f, 0xf}));

@@ -78,6 +78,44 @@ TEST(DeviceModel, applies_a_mask_to_a_kernel_that_runs) {
   EXPECT_EQ(run_to_end(*d.model, *run, milliseconds{1}).end, microseconds{26});
 }
 
+class FullUnits : public testing::Test {
+ protected:
+  static DeviceDescription with_slots() {
+    DeviceDescription d = small_device();
+    d.wave_slots_per_cu = 2;
+    return d;
+  }
+  SmallDevice d{Level::high, with_slots()};
+  // Fills all 4 units until 1 ms: 400 workgroups of 10 us.
+  RunIndex background = *d.model->launch(d.queue(), {400, 10'000}, Nanoseconds{0});
+};
+
+TEST_F(FullUnits, let_a_kernel_in_when_a_workgroup_ends) {
+  const auto run = d.model->launch(d.queue(), {4, 2'000}, microseconds{50});
+  d.model->advance(microseconds{55});
+  EXPECT_EQ(d.model->expected_end(*run), microseconds{51 + 10}) << "look again when there is room";
+  EXPECT_EQ(run_to_end(*d.model, *run, milliseconds{2}).end, microseconds{51 + 10 + 4})
+      << "then on half of each unit";
+  EXPECT_EQ(run_to_end(*d.model, background, milliseconds{2}).end, microseconds{1001 + 2});
+}
+
+TEST_F(FullUnits, do_not_delay_a_kernel_that_has_others) {
+  CuMask half = mask_of({0, 1});
+  SmallDevice other{Level::high, with_slots()};
+  const QueueIndex queue = other.queue();
+  other.model->set_mask(queue, half, Nanoseconds{0});
+  ASSERT_TRUE(other.model->launch(queue, {400, 10'000}, Nanoseconds{0}));
+  const QueueIndex critical = other.queue();
+  other.model->set_mask(critical, mask_of({2, 3}), Nanoseconds{0});
+  const auto run = other.model->launch(critical, {4, 2'000}, microseconds{50});
+  EXPECT_EQ(run_to_end(*other.model, *run, milliseconds{2}).end, microseconds{51 + 4});
+}
+
+TEST_F(FullUnits, have_room_at_once_when_the_last_workgroups_run) {
+  const auto run = d.model->launch(d.queue(), {4, 2'000}, microseconds{990});
+  EXPECT_EQ(run_to_end(*d.model, *run, milliseconds{2}).end, microseconds{991 + 4});
+}
+
 TEST(DeviceModel, never_ends_a_kernel_without_compute_units) {
   SmallDevice d;
   const QueueIndex queue = d.queue();

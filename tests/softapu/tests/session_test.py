@@ -66,8 +66,9 @@ class Session:
     def command(self, *command):
         return [str(RUN), "--join", str(self.directory), "--", *(str(part) for part in command)]
 
-    def check(self, name):
-        return run(*self.command(PROGRAMS / "apu_check", name))
+    def check(self, name, environment=None):
+        return run(*self.command(PROGRAMS / "apu_check", name),
+                   env={**os.environ, **(environment or {})})
 
     @contextlib.contextmanager
     def holder(self, prefix=(), command=None):
@@ -108,8 +109,9 @@ class Session:
         self.write_level(level)
         eventually(lambda: self.stat()["level"] == level, f"level {level}")
 
-    def kernel_us(self):
-        return int(self.check("kernel-cost").split("kernel_us ")[1].split()[0])
+    def kernel_us(self, environment=None):
+        out = self.check("kernel-cost", environment)
+        return int(out.split("kernel_us ")[1].split()[0])
 
 
 class Tools(unittest.TestCase):
@@ -353,14 +355,50 @@ class Device(unittest.TestCase):
         with Session() as session, session.holder() as one, session.holder() as two:
             self.assertEqual({q["pid"] for q in session.stat()["queues"]}, {one.pid, two.pid})
             self.assertEqual({p.name for p in session.proc.iterdir()}, {str(one.pid), str(two.pid)})
-            session.set_level("high")
-            alone = session.kernel_us()
-            loop = [PROGRAMS / "decode_loop", "--rate", "0", "--kernel", "work_1ms",
-                    "--workgroups", "12000", "--kernels-per-token", "1"]
-            with session.holder(command=loop):
-                eventually(lambda: session.stat()["kernels_in_flight"] > 0, "the hog runs")
-                self.assertAlmostEqual(session.kernel_us() / alone, 2, delta=0.3)
 
+
+class Contention(unittest.TestCase):
+    """Times are the device's, of 120 workgroups of 100 us (kernel-cost)."""
+
+    @contextlib.contextmanager
+    def hog(self, session, kernel, mask="0:0-11"):
+        workgroups = {"work_10us": "1000000", "work_1ms": "12000"}[kernel]
+        loop = ["env", f"HSA_CU_MASK={mask}", PROGRAMS / "decode_loop", "--rate", "0", "--kernel",
+                kernel, "--workgroups", workgroups, "--kernels-per-token", "1"]
+        with session.holder(command=loop):
+            eventually(lambda: session.stat()["kernels_in_flight"] > 0, "the hog runs")
+            yield
+
+    @contextlib.contextmanager
+    def device(self):
+        with Session() as session:
+            session.set_level("high")
+            yield session, session.kernel_us()
+
+    def test_the_same_units_are_shared(self):
+        with self.device() as (session, alone), self.hog(session, "work_10us"):
+            self.assertAlmostEqual(session.kernel_us() / alone, 2, delta=0.06)
+
+    def test_nothing_starts_on_full_units_before_a_workgroup_has_ended(self):
+        with self.device() as (session, alone), self.hog(session, "work_1ms"):
+            self.assertAlmostEqual(session.kernel_us() - 2 * alone, 1000, delta=60)
+
+    def test_disjoint_masks_do_not_slow_each_other(self):
+        with self.device() as (session, _):
+            mask = {"HSA_CU_MASK": "0:6-11"}
+            alone = session.kernel_us(mask)
+            with self.hog(session, "work_1ms", "0:0-5"):
+                self.assertAlmostEqual(session.kernel_us(mask) / alone, 1, delta=0.03)
+
+    def test_a_split_of_units_shows_in_throughput(self):
+        with self.device() as (session, alone), self.hog(session, "work_1ms", "0:0-3"):
+            self.assertAlmostEqual(session.kernel_us({"HSA_CU_MASK": "0:4-11"}) / alone, 12 / 8,
+                                   delta=0.05)
+            self.assertAlmostEqual(session.kernel_us({"HSA_CU_MASK": "0:8-11"}) / alone, 12 / 4,
+                                   delta=0.1)
+
+
+class Sharing(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs two users")
     def test_a_client_of_another_user_joins(self):
         with Session() as session, tempfile.TemporaryDirectory() as directory:
