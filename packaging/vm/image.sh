@@ -3,7 +3,8 @@
 # Builds the cached kernel and root file system. Uses the variables of packaging/vmtest.
 
 readonly image_packages="systemd systemd-sysv dbus polkitd procps util-linux kmod jq \
-libsdbus-c++1 libspdlog1.10 libfmt9 libyaml-cpp0.7 libhsa-runtime64-1 librocm-smi64-1"
+libsdbus-c++1 libspdlog1.10 libfmt9 libyaml-cpp0.7 libhsa-runtime64-1 librocm-smi64-1 \
+umockdev"
 
 # A new list of packages or another guest-boot makes another image; Debian's own updates do not:
 # remove the cache to take them.

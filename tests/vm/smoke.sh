@@ -226,6 +226,11 @@ transient_unit
 dies_and_comes_back
 hangs_and_comes_back
 starts_and_fails
-if [ "$VM_BACKEND" = qemu ]; then . "$here/shares.sh"; fi
+. "$here/gpu.sh"
+gpu
+if [ "$VM_BACKEND" = qemu ]; then
+  sysfs
+  . "$here/shares.sh"
+fi
 printf 'smoke (%s): %d checks, %d failed\n' "$VM_BACKEND" $checks $failures
 [ $failures = 0 ]
