@@ -104,7 +104,7 @@ class Service {
   void scan();
   [[nodiscard]] std::uint32_t scan_one(Registration& registration);
   bool settle_inheritance(const ports::ProcessIdentity& identity);
-  [[nodiscard]] const Registration* owner_of(core::Pid pid) const;
+  [[nodiscard]] Registration* owner_of(core::Pid pid);
   bool take_over(core::Pid pid);
   void scan_children(Registration& registration);
   void adopt_child(Registration& registration, const Member& parent, core::Pid child);

@@ -98,17 +98,17 @@ bool Service::settle_inheritance(const ports::ProcessIdentity& identity) {
   return take_over(identity.key.pid) || changed;
 }
 
-const Registration* Service::owner_of(core::Pid pid) const {
-  for (const auto& [id, registration] : registrations_)
+Registration* Service::owner_of(core::Pid pid) {
+  for (auto& [id, registration] : registrations_)
     if (registration.members.contains(pid)) return &registration;
   return nullptr;
 }
 
 /// A process has one registration, the nearest: takes it out of one that covers it as a child.
 bool Service::take_over(core::Pid pid) {
-  const auto* owner = owner_of(pid);
+  auto* owner = owner_of(pid);
   if (owner == nullptr) return false;
-  auto& registration = registrations_.at(owner->id);
+  auto& registration = *owner;
   const auto member = registration.members.find(pid);
   if (member->second.nice.process == registration.key) return false;
   release_member(registration, member->second, false);

@@ -193,11 +193,7 @@ void ThreadNice::look_again(const Straggling& straggling) {
   const auto& [parent, inheritance, settled] = straggling;
   const auto identity = processes_.identity(parent.pid);
   if (!identity || identity->key != parent) return;
-  if (const auto threads = processes_.threads(parent.pid, kRestoreLimit))
-    for (const auto& thread : *threads)
-      if (thread.nice == inheritance.wish && !settled.contains(thread.key) &&
-          book_.ledger().find(core::thread_resource(thread.key)) == nullptr)
-        put_back(thread, inheritance.original);
+  disinherit_threads(parent.pid, inheritance, settled);
   disinherit_descendants(parent.pid, inheritance);
 }
 
@@ -220,12 +216,18 @@ void ThreadNice::disinherit(core::Pid child, const Inheritance& inheritance) {
   if (dry_run_) return;
   const auto identity = processes_.identity(child);
   if (!identity || identity->key.start < inheritance.since) return;
-  const auto threads = processes_.threads(child, kRestoreLimit);
+  disinherit_threads(child, inheritance, {});
+}
+
+void ThreadNice::disinherit_threads(core::Pid pid, const Inheritance& inheritance,
+                                    const std::set<core::ThreadKey>& settled) {
+  const auto threads = processes_.threads(pid, kRestoreLimit);
   if (!threads) return;
   for (const auto& thread : *threads) {
     // In the ledger: covered by itself, it has its own turn.
     if (book_.ledger().find(core::thread_resource(thread.key)) != nullptr) continue;
-    if (thread.nice == inheritance.wish) put_back(thread, inheritance.original);
+    if (thread.nice == inheritance.wish && !settled.contains(thread.key))
+      put_back(thread, inheritance.original);
   }
 }
 

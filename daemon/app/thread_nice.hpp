@@ -42,7 +42,7 @@ struct NiceSummary {
 };
 
 /// Nice on every thread of a process: setpriority acts on one thread, so each is recorded,
-/// written, and restored by itself. Stateless but for its references; event-loop thread.
+/// written, and restored by itself. Owner of the stragglers; event-loop thread.
 class ThreadNice {
  public:
   ThreadNice(ports::ProcessSource& processes, ports::Scheduler& scheduler, LedgerBook& book,
@@ -93,6 +93,8 @@ class ThreadNice {
   std::set<core::ThreadKey> put_threads_back(NiceState& state, core::Nice wish);
   void put_back(const ports::ThreadFacts& thread, core::Nice original);
   void look_again(const Straggling& straggling);
+  void disinherit_threads(core::Pid pid, const Inheritance& inheritance,
+                          const std::set<core::ThreadKey>& settled);
   void restore_process(const core::ProcessKey& process, const std::vector<core::ResourceKey>& keys);
 
   ports::ProcessSource& processes_;
