@@ -33,7 +33,10 @@ def descendants(pid):
 
 
 def autogroup(pid):
-    return int(read(f"/proc/{pid}/autogroup").rsplit(" ", 1)[1])
+    """The nice value of its session, or nothing: the kernel prints an empty text for a process that
+    nobody has called setsid(2) for since boot, as the main process of a container often is."""
+    words = read(f"/proc/{pid}/autogroup").split()
+    return int(words[-1]) if words else None
 
 
 def boosted(pid):
