@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/state.h"
+#include "sysfs/gpu_metrics.h"
 
 namespace apusched::softapu {
 
@@ -43,10 +44,10 @@ struct MachineModel {
   std::uint32_t sdma_engines = 0, sdma_queues_per_engine = 0;
   std::vector<CacheModel> caches;
   std::string power_file, power_label;
-  double idle_w = 0, busy_w = 0, ambient_c = 0, c_per_w = 0;
+  MetricsFormat metrics = MetricsFormat::none;
   std::uint32_t vddgfx_mv = 0, vddnb_mv = 0;
   std::optional<std::string> unique_id;
-  bool sclk_row_1_is_current = false;
+  bool od_sclk = false;  // has pp_od_clk_voltage
   bool cu_occupancy = false;
   DeviceDescription device;
 
