@@ -154,7 +154,7 @@ void DeviceModel::advance(Nanoseconds now) {
   while (s_.now_ns < target) {
     if (!anything_running()) {
       pass_time(target);
-      govern();
+      if (govern()) settle_power(s_, 0, false);
       return;
     }
     const std::int64_t turn = next_turn();
