@@ -218,8 +218,9 @@ void DeviceModel::rerate() {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     for (EngineShare& share : run.shares) share.rate = std::min(share.rate, share.max_cus) * clock;
-    if (run.begin_ns == 0 && std::any_of(run.shares.begin(), run.shares.end(),
-                                         [](const EngineShare& share) { return share.rate > 0; }))
+    // Whether there is room or not: the packet processor takes the time when it takes the packet.
+    if (run.begin_ns == 0 && run.phase == RunPhase::executing &&
+        mapped_at(s_.queues[run.queue]) == 0)
       run.begin_ns = std::max(s_.now_ns, run.start_ns);
     if (time_left(run) < before[i]) earlier[s_.queues[run.queue].client] = true;
   }

@@ -282,6 +282,7 @@ bool DeviceModel::set_level(Level level, Nanoseconds now) {
   if (is_profile(level) && !is_profile(s_.level)) s_.level_before_profile = s_.level;
   s_.level = level;
   s_.level_writes++;
+  if (!anything_running()) s_.sclk_mhz = 0;  // nobody sees the ramp
   govern();
   rerate();
   return true;

@@ -158,7 +158,7 @@ struct Run {
   std::uint32_t waves_per_group = 1;
   std::uint32_t filled = 0;   // one bit for each engine that it fills
   std::int64_t start_ns = 0;  // first workgroup, if there is room
-  std::int64_t begin_ns = 0;  // first workgroup; 0: not yet
+  std::int64_t begin_ns = 0;  // its queue is mapped; 0: not yet
   std::int64_t room_ns = 0;   // next time at which it may get more CUs; 0: none
   std::int64_t end_ns = 0;
 };
