@@ -55,6 +55,8 @@ struct DeviceDescription {
   std::uint32_t wave_slots_per_cu = 0;  // 0: no limit
   std::uint32_t gfx_major = 0;
   std::uint32_t drm_render_minor = 0;
+  std::uint32_t pci_device = 0;
+  std::uint32_t pci_revision = 0;
   std::uint32_t num_cp_queues = 0;
   std::uint32_t max_in_flight_per_queue = 0;
   std::uint32_t allowed_levels = 0;  // bit per Level

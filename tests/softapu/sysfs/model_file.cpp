@@ -88,12 +88,18 @@ void read_shader(const json& file, MachineModel& m) {
                      std::to_string(m.device.compute_units) + " compute units");
 }
 
+std::uint32_t from_hex(const std::string& text) {
+  return static_cast<std::uint32_t>(std::stoul(text, nullptr, 16));
+}
+
 void read_pci(const json& file, MachineModel& m) {
   const json& pci = file.at("pci");
   m.pci_address = pci.at("address");
   m.pci_parent = pci.at("parent");
   m.pci_device = pci.at("device");
   m.pci_revision = pci.at("revision");
+  m.device.pci_device = from_hex(m.pci_device);
+  m.device.pci_revision = from_hex(m.pci_revision);
   m.subsystem_vendor = pci.at("subsystem_vendor");
   m.subsystem_device = pci.at("subsystem_device");
   m.link_speed = pci.at("link_speed");

@@ -82,6 +82,11 @@ void make_drm(const TreePaths& paths, const MachineModel& m) {
     fs::create_directory_symlink(
         "../../devices/pci0000:00/" + m.pci_parent + "/" + m.pci_address + "/drm/" + node,
         drm / node);
+    // Which device a descriptor is of, asked by its number (libdrm).
+    fs::create_directories(paths.sys / "dev/char");
+    fs::create_directory_symlink(
+        "../../devices/pci0000:00/" + m.pci_parent + "/" + m.pci_address + "/drm/" + node,
+        paths.sys / "dev/char" / ("226:" + std::to_string(minor)));
   }
 }
 
