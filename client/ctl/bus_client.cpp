@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The only file of the client that knows sdbus-c++.
-#include <sdbus-c++/sdbus-c++.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "ctl/daemon_client.hpp"
+#include "dbus/sdbus_version.hpp"
 
 namespace apusched::ctl {
 namespace {
@@ -31,7 +31,8 @@ template <typename Interface>
 class Proxy final : public sdbus::ProxyInterfaces<Interface> {
  public:
   Proxy(sdbus::IConnection& connection, const std::string& path)
-      : sdbus::ProxyInterfaces<Interface>(connection, kService, path) {
+      : sdbus::ProxyInterfaces<Interface>(connection, sdbus_version::ServiceName(kService),
+                                          sdbus::ObjectPath(path)) {
     this->registerProxy();
   }
   Proxy(const Proxy&) = delete;
@@ -238,7 +239,8 @@ class BusClient final : public DaemonClient {
 
 bool is_running(sdbus::IConnection& connection) {
   bool owned = false;
-  auto bus = sdbus::createProxy(connection, "org.freedesktop.DBus", "/org/freedesktop/DBus");
+  auto bus = sdbus::createProxy(connection, sdbus_version::ServiceName("org.freedesktop.DBus"),
+                                sdbus::ObjectPath("/org/freedesktop/DBus"));
   bus->callMethod("NameHasOwner")
       .onInterface("org.freedesktop.DBus")
       .withArguments(std::string(kService))

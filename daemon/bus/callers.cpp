@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "bus/callers.hpp"
 
-#include <sdbus-c++/sdbus-c++.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include "dbus/sdbus_version.hpp"
 
 namespace apusched::bus {
 namespace {
@@ -30,7 +30,8 @@ bool may_write(const Caller& caller, std::uint32_t own_uid, std::optional<std::u
 }
 
 Callers::Callers(sdbus::IConnection& connection)
-    : bus_(sdbus::createProxy(connection, "org.freedesktop.DBus", "/org/freedesktop/DBus")) {}
+    : bus_(sdbus::createProxy(connection, sdbus_version::ServiceName("org.freedesktop.DBus"),
+                              sdbus::ObjectPath("/org/freedesktop/DBus"))) {}
 
 Callers::~Callers() = default;
 
@@ -41,9 +42,9 @@ void Callers::identify(const std::string& sender, const Callback& done) {
         .onInterface("org.freedesktop.DBus")
         .withTimeout(10s)
         .withArguments(sender)
-        .uponReplyInvoke([this, sender, done](const sdbus::Error* error,
+        .uponReplyInvoke([this, sender, done](sdbus_version::CallError error,
                                               const std::map<std::string, sdbus::Variant>& facts) {
-          const auto caller = error == nullptr ? caller_from(facts) : std::nullopt;
+          const auto caller = error ? std::nullopt : caller_from(facts);
           if (caller) remember(sender, *caller);
           done(caller);
         });

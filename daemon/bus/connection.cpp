@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "bus/connection.hpp"
 
-#include <sdbus-c++/sdbus-c++.h>
 #include <systemd/sd-event.h>
 
 #include <cstdint>
 #include <limits>
+
+#include "dbus/sdbus_version.hpp"
 
 namespace apusched::bus {
 
@@ -21,7 +22,7 @@ core::Result<std::unique_ptr<sdbus::IConnection>> open_bus(const std::string& wh
 
 core::Result<void> own_name(sdbus::IConnection& connection, const std::string& name) {
   try {
-    connection.requestName(name);
+    connection.requestName(sdbus_version::ServiceName(name));
     return {};
   } catch (const sdbus::Error& error) {
     const bool taken = error.getName().find("FileExists") != std::string::npos ||
@@ -38,7 +39,7 @@ LoopAttachment::LoopAttachment(sdbus::IConnection& connection, sd_event* loop,
     : connection_(connection),
       before_message_(std::move(before_message)),
       on_lost_(std::move(on_lost)) {
-  const auto data = connection_.getEventLoopPollData();
+  const auto wanted = sdbus_version::wait_of(connection_);
   const auto on_io = [](sd_event_source*, int, std::uint32_t, void* self) -> int {
     static_cast<LoopAttachment*>(self)->process();
     return 0;
@@ -47,7 +48,7 @@ LoopAttachment::LoopAttachment(sdbus::IConnection& connection, sd_event* loop,
     static_cast<LoopAttachment*>(self)->process();
     return 0;
   };
-  sd_event_add_io(loop, &io_, data.fd, static_cast<std::uint32_t>(data.events), on_io, this);
+  sd_event_add_io(loop, &io_, wanted.fd, wanted.events, on_io, this);
   sd_event_add_time(loop, &timer_, CLOCK_MONOTONIC, std::numeric_limits<std::uint64_t>::max(), 1,
                     on_time, this);
   sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
@@ -72,13 +73,13 @@ int LoopAttachment::prepare(sd_event_source*, void* data) {
 /// Before each poll. A timeout of 0 means that messages are queued already, which no poll on the
 /// descriptor would tell.
 void LoopAttachment::update() {
-  const auto wanted = connection_.getEventLoopPollData();
-  sd_event_source_set_io_events(io_, static_cast<std::uint32_t>(wanted.events));
-  if (wanted.timeout_usec == std::numeric_limits<std::uint64_t>::max()) {
-    sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
-  } else {
-    sd_event_source_set_time(timer_, wanted.timeout_usec);
+  const auto wanted = sdbus_version::wait_of(connection_);
+  sd_event_source_set_io_events(io_, wanted.events);
+  if (wanted.deadline) {
+    sd_event_source_set_time(timer_, *wanted.deadline);
     sd_event_source_set_enabled(timer_, SD_EVENT_ONESHOT);
+  } else {
+    sd_event_source_set_enabled(timer_, SD_EVENT_OFF);
   }
 }
 
@@ -86,7 +87,7 @@ void LoopAttachment::update() {
 void LoopAttachment::process() {
   before_message_();
   try {
-    connection_.processPendingRequest();
+    sdbus_version::process_one(connection_);
   } catch (const sdbus::Error&) {
     lose();
   }

@@ -13,8 +13,6 @@ namespace sdbus {
 class IConnection;
 }
 
-// What differs between sdbus-c++ 1 (Debian 12) and 2 (Debian 13) about connections stays in
-// connection.cpp: version 2 attaches itself to sd-event, version 1 has to be driven.
 namespace apusched::bus {
 
 /// "system", "session", or the address of a bus.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "bus/errors.hpp"
 
+#include "dbus/sdbus_version.hpp"
+
 namespace apusched::bus {
 namespace {
 
-std::string full_name(const char* name) {
-  return std::string("org.apusched1.Error.") + name;
+sdbus_version::ErrorName full_name(const char* name) {
+  return sdbus_version::ErrorName(std::string("org.apusched1.Error.") + name);
 }
 
 const char* name_of(const core::Error& error) {

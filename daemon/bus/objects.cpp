@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bus/errors.hpp"
+#include "dbus/sdbus_version.hpp"
 #include "settings/settings.hpp"
 
 namespace apusched::bus {
@@ -29,7 +30,7 @@ std::string gpu_path(std::size_t index) {
 
 ManagerObject::ManagerObject(sdbus::IConnection& connection, Commands& commands,
                              const app::Service& service, std::string version)
-    : AdaptorInterfaces(connection, "/org/apusched1"),
+    : AdaptorInterfaces(connection, sdbus::ObjectPath("/org/apusched1")),
       commands_(commands),
       service_(service),
       version_(std::move(version)) {
@@ -41,8 +42,7 @@ ManagerObject::~ManagerObject() {
 }
 
 std::string ManagerObject::sender() const {
-  const auto* message = getObject().getCurrentlyProcessedMessage();
-  return message == nullptr ? std::string() : message->getSender();
+  return sdbus_version::current_sender(getObject());
 }
 
 void ManagerObject::Register(sdbus::Result<sdbus::ObjectPath>&& result, sdbus::UnixFd pidfd,
@@ -99,12 +99,12 @@ std::vector<std::string> ManagerObject::Profiles() {
 
 void ManagerObject::emit_changed(const std::vector<std::string>& properties) {
   getObject().emitPropertiesChangedSignal(org::apusched1::Manager_adaptor::INTERFACE_NAME,
-                                          properties);
+                                          sdbus_version::property_names(properties));
 }
 
 ProcessObject::ProcessObject(sdbus::IConnection& connection, Commands& commands,
                              const app::Service& service, core::RegistrationId id)
-    : AdaptorInterfaces(connection, process_path(id)),
+    : AdaptorInterfaces(connection, sdbus::ObjectPath(process_path(id))),
       commands_(commands),
       service_(service),
       id_(id) {
@@ -116,8 +116,7 @@ ProcessObject::~ProcessObject() {
 }
 
 void ProcessObject::Release(sdbus::Result<>&& result) {
-  const auto* message = getObject().getCurrentlyProcessedMessage();
-  commands_.unregister(message == nullptr ? std::string() : message->getSender(), process_path(id_),
+  commands_.unregister(sdbus_version::current_sender(getObject()), process_path(id_),
                        std::move(result));
 }
 
@@ -167,13 +166,14 @@ std::vector<std::string> ProcessObject::Gpus() {
 }
 
 void ProcessObject::emit_changed() {
-  getObject().emitPropertiesChangedSignal(org::apusched1::Process_adaptor::INTERFACE_NAME,
-                                          {"Applied", "Unit", "Gpus"});
+  getObject().emitPropertiesChangedSignal(
+      org::apusched1::Process_adaptor::INTERFACE_NAME,
+      sdbus_version::property_names({"Applied", "Unit", "Gpus"}));
 }
 
 GpuObject::GpuObject(sdbus::IConnection& connection, Commands& commands,
                      const app::Service& service, std::size_t index, core::PciAddress address)
-    : AdaptorInterfaces(connection, gpu_path(index)),
+    : AdaptorInterfaces(connection, sdbus::ObjectPath(gpu_path(index))),
       commands_(commands),
       service_(service),
       index_(index),
@@ -192,7 +192,8 @@ void GpuObject::Refresh(sdbus::Result<>&& result) {
 void GpuObject::emit_changed() {
   getObject().emitPropertiesChangedSignal(
       org::apusched1::Gpu_adaptor::INTERFACE_NAME,
-      {"PerformanceLevel", "PerformanceLevelOwner", "Helper", "ProbeMode"});
+      sdbus_version::property_names(
+          {"PerformanceLevel", "PerformanceLevelOwner", "Helper", "ProbeMode"}));
 }
 
 }  // namespace apusched::bus

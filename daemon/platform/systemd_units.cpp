@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "platform/systemd_units.hpp"
 
-#include <sdbus-c++/sdbus-c++.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "dbus/sdbus_version.hpp"
 #include "platform/errno_error.hpp"
 
 namespace apusched::platform {
@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTimeout = 10s;
-constexpr const char* kService = "org.freedesktop.systemd1";
-constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
+const sdbus_version::ServiceName kService{"org.freedesktop.systemd1"};
+const sdbus::ObjectPath kManagerPath{"/org/freedesktop/systemd1"};
 constexpr const char* kUnitPrefix = "/org/freedesktop/systemd1/unit";
 /// systemd's "[not set]" of a weight.
 constexpr auto kNotSet = std::numeric_limits<std::uint64_t>::max();
@@ -98,7 +98,7 @@ sdbus::IProxy& SystemdUnits::proxy_of(const std::string& path) {
   constexpr std::size_t kKeep = 256;
   if (proxies_.size() >= kKeep && pending_ == 0) proxies_.clear();
   auto& proxy = proxies_[path];
-  if (!proxy) proxy = sdbus::createProxy(connection_, kService, path);
+  if (!proxy) proxy = sdbus::createProxy(connection_, kService, sdbus::ObjectPath(path));
   return *proxy;
 }
 
@@ -109,9 +109,9 @@ void SystemdUnits::find(core::Pid pid, FactsCallback done) {
         .withTimeout(kTimeout)
         .withArguments(static_cast<std::uint32_t>(pid.value()))
         .uponReplyInvoke(
-            [this, pid, done](const sdbus::Error* error, const sdbus::ObjectPath& path) {
+            [this, pid, done](const sdbus_version::CallError error, const sdbus::ObjectPath& path) {
               --pending_;
-              if (error != nullptr)
+              if (error)
                 return done(tl::unexpected(
                     bus_error(*error, "find the unit of process", core::to_string(pid))));
               read_object(path, done);
@@ -156,10 +156,9 @@ void SystemdUnits::read_weight(const std::string& path, core::LeverKind kind,
         .withTimeout(kTimeout)
         .withArguments(std::string(interface_of(unit)), std::string(property_of(kind)))
         .uponReplyInvoke(
-            [this, unit, done](const sdbus::Error* error, const sdbus::Variant& value) {
+            [this, unit, done](const sdbus_version::CallError error, const sdbus::Variant& value) {
               --pending_;
-              if (error != nullptr)
-                return done(tl::unexpected(bus_error(*error, "read weight of", unit)));
+              if (error) return done(tl::unexpected(bus_error(*error, "read weight of", unit)));
               if (!value.containsValueOfType<std::uint64_t>())
                 return done(core::fail(core::ErrorCode::failed, "read weight of", unit,
                                        "systemd answered with another type"));
@@ -179,10 +178,9 @@ void SystemdUnits::set_weight(const std::string& unit, core::LeverKind kind, cor
         .onInterface("org.freedesktop.systemd1.Manager")
         .withTimeout(kTimeout)
         .withArguments(unit, kRuntime, properties)
-        .uponReplyInvoke([this, unit, done](const sdbus::Error* error) {
+        .uponReplyInvoke([this, unit, done](const sdbus_version::CallError error) {
           --pending_;
-          if (error != nullptr)
-            return done(tl::unexpected(bus_error(*error, "set weight of", unit)));
+          if (error) return done(tl::unexpected(bus_error(*error, "set weight of", unit)));
           done({});
         });
   });

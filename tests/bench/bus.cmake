@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks of the daemon on a private bus; the bench_*.py drivers start everything.
 add_executable(bench_echo_service echo_service.cpp)
-target_link_libraries(bench_echo_service PRIVATE apusched::options SDBusCpp::sdbus-c++)
+target_link_libraries(bench_echo_service PRIVATE apusched::options apusched::sdbus)
 add_executable(bench_idle_process idle_process.cpp)
 target_link_libraries(bench_idle_process PRIVATE apusched::options Threads::Threads)
 add_library(bench_bus_client STATIC bus_client.cpp)

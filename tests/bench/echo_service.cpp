@@ -2,13 +2,13 @@
 // The floor that the daemon's calls are compared with: the least a sdbus-c++ service can do. `Echo`
 // is the shortest call there is; `List` answers with the type and size of ListProcesses, made
 // beforehand.
-#include <sdbus-c++/sdbus-c++.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "dbus/sdbus_version.hpp"
 
 namespace {
 
@@ -20,7 +20,7 @@ std::map<sdbus::ObjectPath, Properties> one_process() {
   const std::map<std::string, Lever> applied{
       {"nice", sdbus::make_struct(std::string("applied"), std::string("2 threads"),
                                   std::string("-10"), std::string(60, 'x'))}};
-  return {{"/org/apusched1/process/1",
+  return {{sdbus::ObjectPath("/org/apusched1/process/1"),
            {{"Pid", sdbus::Variant(std::uint32_t{1})},
             {"StartTime", sdbus::Variant(std::uint64_t{1})},
             {"Executable", sdbus::Variant(std::string(40, 'x'))},
@@ -43,15 +43,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto connection = sdbus::createSessionBusConnectionWithAddress(argv[1]);
-  const auto object = sdbus::createObject(*connection, "/org/apusched/Bench");
-  object->registerMethod("Echo")
-      .onInterface("org.apusched.Bench")
-      .implementedAs([](const std::string& text) { return text; });
-  object->registerMethod("List")
-      .onInterface("org.apusched.Bench")
-      .implementedAs([list = one_process()] { return list; });
-  object->finishRegistration();
-  connection->requestName("org.apusched.Bench");
+  const auto object = sdbus::createObject(*connection, sdbus::ObjectPath("/org/apusched/Bench"));
+  apusched::sdbus_version::export_methods(
+      *object, "org.apusched.Bench",
+      std::pair("Echo", [](const std::string& text) { return text; }),
+      std::pair("List", [list = one_process()] { return list; }));
+  connection->requestName(apusched::sdbus_version::ServiceName("org.apusched.Bench"));
   connection->enterEventLoop();
   return 0;
 }

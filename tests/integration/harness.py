@@ -4,6 +4,7 @@
 Nothing here sleeps for a fixed time: everything waits for a condition and fails with what was
 seen last. The daemon's log is printed when a test fails."""
 
+import glob
 import json
 import os
 import signal
@@ -105,7 +106,7 @@ def nices(pid):
 class Machine:
     """Everything started is ended by close(), in reverse order."""
 
-    def __init__(self, policy=OPEN_POLICY, with_systemd=True, with_gpu=True):
+    def __init__(self, policy=OPEN_POLICY, with_systemd=True, with_gpu=True, model="rembrandt"):
         self.dir = tempfile.mkdtemp(prefix="apusched-it-")
         os.chmod(self.dir, 0o755)
         self.started = []
@@ -121,7 +122,7 @@ class Machine:
         self.apu = f"{self.dir}/apu"
         self.sysfs = f"{self.apu}/sys"
         if with_gpu:
-            self._start_apu()
+            self._start_apu(model)
         else:
             os.makedirs(self.sysfs)
         self.helper = self.write(
@@ -171,9 +172,9 @@ class Machine:
         connection = dbus.bus.BusConnection(self.address)
         eventually(lambda: connection.name_has_owner("org.freedesktop.systemd1"), "mock systemd")
 
-    def _start_apu(self):
+    def _start_apu(self, model):
         self.spawn(
-            [SOFTAPU, "--session", self.apu, "--serve", "--model", "rembrandt"],
+            [SOFTAPU, "--session", self.apu, "--serve", "--model", model],
             stdout=subprocess.DEVNULL,
         )
         eventually(lambda: os.path.exists(f"{self.apu}/ready"), "the software APU")
@@ -284,7 +285,8 @@ class Machine:
     # --- the software APU ---------------------------------------------------------------------
 
     def level(self):
-        return read(f"{self.sysfs}/class/drm/card0/device/power_dpm_force_performance_level")
+        name = "bus/pci/drivers/amdgpu/0000:*/power_dpm_force_performance_level"
+        return read(glob.glob(f"{self.sysfs}/{name}")[0])
 
     def queues(self, pid):
         try:

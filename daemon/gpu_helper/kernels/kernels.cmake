@@ -7,7 +7,7 @@ find_program(APUSCHED_GPU_CLANG NAMES clang-22 clang-21 clang-20 clang-19 clang-
   clang-16 clang-15 clang-14 clang)
 
 # Code object version 4 is the newest that ROCr 5.2 loads, and every later one loads it too.
-set(gpu_flags --target=amdgcn-amd-amdhsa -mcode-object-version=4 -nogpulib -nostdlib -x assembler)
+set(gpu_flags --target=amdgcn-amd-amdhsa -mcode-object-version=4 -nostdlib -x assembler)
 
 set(embed_inputs "")
 set(code_objects "")

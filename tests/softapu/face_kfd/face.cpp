@@ -4,6 +4,7 @@
 #include <linux/memfd.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,8 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+
+#include "face_kfd/drm.h"
 
 namespace apusched::softapu {
 
@@ -86,16 +89,24 @@ std::shared_ptr<KfdProcess> Face::process() {
 }
 
 int Face::ioctl(int fd, unsigned long request, void* argument) {
-  // DRM: nothing is needed but what libdrm_amdgpu asks (face_kfd/drm.cpp).
-  if (descriptors_.kind(fd) != DescriptorKind::kfd) {
-    errno = ENOTTY;
-    return -1;
-  }
   const auto device = process();
-  const int error = device == nullptr ? EBADF : device->ioctl(request, argument);
+  int error = EBADF;
+  if (descriptors_.kind(fd) != DescriptorKind::kfd)
+    error = drm_ioctl(request, argument);
+  else if (device != nullptr)
+    error = device->ioctl(request, argument);
   if (error == 0) return 0;
   errno = error;
   return -1;
+}
+
+void Face::describe(int fd, struct stat& status) {
+  constexpr unsigned kDrmMajor = 226;
+  if (descriptors_.kind(fd) != DescriptorKind::render_node) return;
+  const auto device = process();
+  if (device == nullptr) return;
+  status.st_mode = S_IFCHR | 0666;
+  status.st_rdev = makedev(kDrmMajor, device->description().drm_render_minor);
 }
 
 void Face::before_fork() {

@@ -3,6 +3,8 @@
 // exit handlers still use the device, in whatever order they run.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <memory>
 #include <mutex>
 
@@ -24,6 +26,8 @@ class Face {
   // Before the kernel forgets the number.
   void closing(int fd);
   int ioctl(int fd, unsigned long request, void* argument);
+  // What fstat() tells of a device node; leaves alone what is none of ours.
+  void describe(int fd, struct stat& status);
   // For the device behind fd; null when it is closed.
   std::shared_ptr<KfdProcess> process();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The AMDKFD ioctls that libhsakmt 5.2.3 needs, with the meanings of kfd_chardev.c.
+// The AMDKFD ioctls that libhsakmt 5.2.3 to 6.4 need, with the meanings of kfd_chardev.c.
 #include <linux/kfd_ioctl.h>
 
 #include <algorithm>
@@ -27,8 +27,17 @@ std::int32_t priority_of(std::uint32_t kfd) {
   return static_cast<std::int32_t>(step - std::begin(kSteps)) - 3;
 }
 
-// Answered and without effect here.
-struct NoEffect {};
+// Arguments of another age of the header are shorter or longer: as kfd_ioctl() does, what is
+// missing is zero, and no more is given back than there is room for.
+template <class T, class Handler>
+int with_arguments(unsigned long request, void* user, Handler handler) {
+  T arguments{};
+  const std::size_t bytes = std::min<std::size_t>(sizeof arguments, _IOC_SIZE(request));
+  std::memcpy(&arguments, user, bytes);
+  const int error = handler(arguments);
+  if (error == 0 && (request & IOC_OUT) != 0) std::memcpy(user, &arguments, bytes);
+  return error;
+}
 
 }  // namespace
 
@@ -220,16 +229,17 @@ int KfdProcess::handle(kfd_ioctl_set_xnack_mode_args& a) {
 }
 
 template <>
-int KfdProcess::handle(NoEffect&) {
-  return 0;
+int KfdProcess::handle(kfd_ioctl_svm_args& a) {
+  // The GPU is a thread of this process: every range is mapped already, and stays where it is.
+  return a.op == KFD_IOCTL_SVM_OP_SET_ATTR ? 0 : EINVAL;
 }
 
 int KfdProcess::ioctl(unsigned long request, void* argument) {
-  const auto with = [&]<class T>(T*) { return handle(*static_cast<T*>(argument)); };
-#define SOFTAPU_IOCTL(name, type) \
-  case AMDKFD_IOC_##name:         \
-    return with(static_cast<kfd_ioctl_##type##_args*>(nullptr))
-  switch (request) {
+#define SOFTAPU_IOCTL(name, type)                                     \
+  case _IOC_NR(AMDKFD_IOC_##name):                                    \
+    return with_arguments<kfd_ioctl_##type##_args>(request, argument, \
+                                                   [&](auto& a) { return handle(a); })
+  switch (_IOC_NR(request)) {
     SOFTAPU_IOCTL(GET_VERSION, get_version);
     SOFTAPU_IOCTL(GET_PROCESS_APERTURES_NEW, get_process_apertures_new);
     SOFTAPU_IOCTL(GET_CLOCK_COUNTERS, get_clock_counters);
@@ -248,12 +258,13 @@ int KfdProcess::ioctl(unsigned long request, void* argument) {
     SOFTAPU_IOCTL(UPDATE_QUEUE, update_queue);
     SOFTAPU_IOCTL(SET_CU_MASK, set_cu_mask);
     SOFTAPU_IOCTL(DESTROY_QUEUE, destroy_queue);
-    case AMDKFD_IOC_SET_MEMORY_POLICY:
-    case AMDKFD_IOC_ACQUIRE_VM:
-    case AMDKFD_IOC_SET_TRAP_HANDLER:
-    case AMDKFD_IOC_SET_SCRATCH_BACKING_VA:
-      return with(static_cast<NoEffect*>(nullptr));
-      SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
+    SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
+    SOFTAPU_IOCTL(SVM, svm);
+    case _IOC_NR(AMDKFD_IOC_SET_MEMORY_POLICY):
+    case _IOC_NR(AMDKFD_IOC_ACQUIRE_VM):
+    case _IOC_NR(AMDKFD_IOC_SET_TRAP_HANDLER):
+    case _IOC_NR(AMDKFD_IOC_SET_SCRATCH_BACKING_VA):
+      return 0;
     default:
       break;
   }

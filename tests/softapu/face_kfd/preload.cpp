@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -44,6 +45,12 @@ int opened(DescriptorKind kind, int fd) {
 FILE* opened(DescriptorKind kind, FILE* file) {
   if (file != nullptr) opened(kind, fileno(file));
   return file;
+}
+
+// struct stat64 is laid out alike where off_t has 64 bits.
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+void describe(int fd, struct stat* status) {
+  Face::instance().describe(fd, *status);
 }
 
 mode_t mode_from(int flags, va_list arguments) {
@@ -112,7 +119,7 @@ SOFTAPU_EXPORT int close(int fd) {
 
 SOFTAPU_EXPORT int fclose(FILE* file) {
   SOFTAPU_NEXT(int(FILE*), "fclose");
-  if (file != nullptr) Face::instance().closing(fileno(file));
+  Face::instance().closing(fileno(file));
   return real(file);
 }
 
@@ -161,6 +168,17 @@ SOFTAPU_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
     return Face::instance().ioctl(fd, request, argument);
   return real(fd, request, argument);
 }
+
+// libdrm asks a descriptor for its device number before anything else.
+#define SOFTAPU_FSTAT(name, type)                                          \
+  SOFTAPU_EXPORT int name(int fd, struct type* status) noexcept {          \
+    SOFTAPU_NEXT(int(int, struct type*), #name);                           \
+    const int result = real(fd, status);                                   \
+    if (result == 0) describe(fd, reinterpret_cast<struct stat*>(status)); \
+    return result;                                                         \
+  }
+SOFTAPU_FSTAT(fstat, stat)
+SOFTAPU_FSTAT(fstat64, stat64)
 
 SOFTAPU_EXPORT ssize_t write(int fd, const void* data, std::size_t bytes) {
   SOFTAPU_NEXT(ssize_t(int, const void*, std::size_t), "write");

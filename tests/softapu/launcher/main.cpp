@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 
+#include "launcher/runtime.h"
 #include "launcher/session.h"
 #include "launcher/supervisor.h"
 #include "session/layout.h"
@@ -104,6 +105,10 @@ SupervisorOptions supervisor_options(const Options& options) {
 int serve(const Options& options) {
   const SupervisorOptions wanted = supervisor_options(options);
   const MachineModel model = read_model(Installation::find().model(options.model));
+  if (const auto sentence = refusal(model)) {
+    std::fprintf(stderr, "softapu-run: %s\n", sentence->c_str());
+    return kCannotRun;
+  }
   int status = 0;
   {
     Session session(options.session, model);
@@ -129,7 +134,8 @@ int serve(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app{"Runs a command as if this machine had an AMD APU (a software model)."};
   Options options;
-  app.add_option("--model", options.model, "rembrandt or renoir")->capture_default_str();
+  app.add_option("--model", options.model, "name of a file in models/, without .json")
+      ->capture_default_str();
   app.add_option("--session", options.session, "directory of a session that stays");
   app.add_option("--join", options.join, "directory of a session that is being served");
   app.add_flag("--serve", options.serve, "serve the session until killed");

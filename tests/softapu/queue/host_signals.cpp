@@ -15,7 +15,7 @@ amd_signal_t* signal_at(std::uint64_t handle) {
 }  // namespace
 
 std::uint64_t gpu_ticks(Nanoseconds time) {
-  return static_cast<std::uint64_t>(time.count()) / 10;
+  return static_cast<std::uint64_t>(time.count()) / (1'000'000'000 / kGpuCounterHz);
 }
 
 std::int64_t HostSignals::load(std::uint64_t handle) const {

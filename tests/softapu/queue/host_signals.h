@@ -19,8 +19,9 @@ class HostSignals final : public SignalPort {
   EventTable& events_;
 };
 
-// The GPU's clock counter: 100 MHz (the reference clock of all these APUs), as libhsakmt expects
-// timestamps in.
+// The GPU's clock counter runs with the reference clock of all these APUs; libhsakmt expects
+// timestamps in its ticks.
+inline constexpr std::uint64_t kGpuCounterHz = 100'000'000;
 [[nodiscard]] std::uint64_t gpu_ticks(Nanoseconds time);
 
 }  // namespace apusched::softapu

@@ -11,30 +11,38 @@ namespace {
 
 constexpr std::size_t kHintWindow = 256;  // bytes; test kernels are aligned to as much
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kFingerprintBytes = 64;
+constexpr std::size_t kMostLoads = 7;  // one more than any of them has
 // ROCr puts its own shaders straight behind an amd_kernel_code_t of this size.
 constexpr std::int64_t kRocrEntryOffset = 256;
 
-struct Fingerprint {
-  std::uint64_t hash;
-  KernelEffect effect;
-};
+// ROCr's blit kernels begin by loading all their arguments, 16 bytes at a time (blit_*.s): how
+// often is what tells them apart, whatever the chip and the assembler.
+std::size_t argument_loads(const std::byte* code) {
+  constexpr std::uint32_t kScalarMemoryGcn = 0b110000;   // top 6 bits, GFX8 and GFX9
+  constexpr std::uint32_t kScalarMemoryRdna = 0b111101;  // GFX10 to GFX12
+  constexpr std::uint32_t kOffsetMask = (1U << 21) - 1;
+  std::size_t count = 0;
+  for (; count < kMostLoads; count++) {
+    std::array<std::uint32_t, 2> instruction{};
+    std::memcpy(instruction.data(), code + count * sizeof instruction, sizeof instruction);
+    const std::uint32_t encoding = instruction[0] >> 26;
+    if (encoding != kScalarMemoryGcn && encoding != kScalarMemoryRdna) break;
+    if ((instruction[1] & kOffsetMask) != count * 16) break;
+  }
+  return count;
+}
 
-// FNV-1a of the first 64 bytes of code, seen with ROCr 5.2.3.
-constexpr std::array<Fingerprint, 6> kBlitKernels = {{
-    {0xa86792112f2cc725, KernelEffect::copy_aligned},
-    {0x249a88cff7bb54f9, KernelEffect::copy_misaligned},
-    {0x1fb43d732ddd1ea8, KernelEffect::fill},
-    {0xa93a79981bd4d719, KernelEffect::copy_aligned},
-    {0x708ac48c7bc2dbbd, KernelEffect::copy_misaligned},
-    {0xf3249e5071f770b2, KernelEffect::fill},
-}};
-
-std::uint64_t fnv1a(const std::byte* bytes, std::size_t count) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < count; i++)
-    hash = (hash ^ static_cast<std::uint64_t>(bytes[i])) * 0x100000001b3;
-  return hash;
+KernelEffect blit_effect(const std::byte* code) {
+  switch (argument_loads(code)) {
+    case 2:
+      return KernelEffect::fill;
+    case 4:
+      return KernelEffect::copy_misaligned;
+    case 6:
+      return KernelEffect::copy_aligned;
+    default:
+      return KernelEffect::unknown_blit;
+  }
 }
 
 struct Hint {
@@ -113,12 +121,9 @@ KernelWork KernelTable::resolve(const DispatchPacket& packet) const {
     return work;
   }
   if (entry != kRocrEntryOffset) return work;
-  const std::uint64_t hash = fnv1a(code, kFingerprintBytes);
-  for (const Fingerprint& known : kBlitKernels)
-    if (known.hash == hash) return blit(known.effect, packet);
-  std::fprintf(stderr, "softapu: blit kernel %#018llx is unknown; add it to queue/kernels.cpp\n",
-               static_cast<unsigned long long>(hash));
-  work.effect = KernelEffect::unknown_blit;
+  work.effect = blit_effect(code);
+  if (work.effect != KernelEffect::unknown_blit) return blit(work.effect, packet);
+  std::fprintf(stderr, "softapu: a kernel of ROCr's own is unknown; add it to queue/kernels.cpp\n");
   return work;
 }
 

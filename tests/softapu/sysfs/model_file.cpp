@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -88,12 +89,18 @@ void read_shader(const json& file, MachineModel& m) {
                      std::to_string(m.device.compute_units) + " compute units");
 }
 
+std::uint32_t from_hex(const std::string& text) {
+  return static_cast<std::uint32_t>(std::stoul(text, nullptr, 16));
+}
+
 void read_pci(const json& file, MachineModel& m) {
   const json& pci = file.at("pci");
   m.pci_address = pci.at("address");
   m.pci_parent = pci.at("parent");
   m.pci_device = pci.at("device");
   m.pci_revision = pci.at("revision");
+  m.device.pci_device = from_hex(m.pci_device);
+  m.device.pci_revision = from_hex(m.pci_revision);
   m.subsystem_vendor = pci.at("subsystem_vendor");
   m.subsystem_device = pci.at("subsystem_device");
   m.link_speed = pci.at("link_speed");
@@ -183,6 +190,9 @@ void read_rest(const json& file, MachineModel& m) {
   if (!quirks.at("unique_id").is_null()) m.unique_id = quirks.at("unique_id").get<std::string>();
   m.od_sclk = quirks.at("od_sclk");
   m.cu_occupancy = quirks.at("cu_occupancy");
+  m.merged_node = quirks.value("merged_node", false);
+  m.has_temp1 = quirks.value("temp1", true);
+  m.device.discrete = quirks.value("discrete", false) ? 1 : 0;
 }
 
 }  // namespace
@@ -198,27 +208,65 @@ std::uint32_t MachineModel::pci_location() const {
   return field(5, 2) << 8 | field(8, 2) << 3 | field(11, 1);
 }
 
-MachineModel read_model(const std::string& path) {
+namespace {
+
+json parse_file(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw ModelError(path + ": cannot be read");
+  return json::parse(in);
+}
+
+MachineModel from_json(const json& file) {
+  MachineModel m;
+  m.name = file.at("model");
+  m.node_name = file.at("node_name");
+  m.device.gpu_id = file.at("gpu_id");
+  copy_text(m.device.marketing_name, file.at("marketing_name"));
+  read_shader(file, m);
+  read_pci(file, m);
+  read_memory_and_clocks(file, m);
+  read_rest(file, m);
+  read_power(file, m);
+  return m;
+}
+
+// Each entry names a model beside this file and may replace parts of it (RFC 7386).
+std::vector<MachineModel> read_machine_list(const json& entries, const std::string& path) {
+  std::vector<MachineModel> gpus;
+  for (const json& entry : entries) {
+    const std::string name = entry.at("model");
+    if (name.find('/') != std::string::npos) throw ModelError("machine: model: no path is allowed");
+    json file = parse_file(std::filesystem::path(path).parent_path() / (name + ".json"));
+    file.merge_patch(entry);
+    gpus.push_back(from_json(file));
+    if (gpus.back().merged_node && entries.size() > 1)
+      throw ModelError("machine: a merged node has no other GPU beside it");
+  }
+  if (gpus.empty() || gpus.size() > kMaxGpus)
+    throw ModelError("machine: expected 1 to " + std::to_string(kMaxGpus) + " models");
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<MachineModel> read_machine(const std::string& path) {
   try {
-    const json file = json::parse(in);
-    MachineModel m;
-    m.name = file.at("model");
-    m.node_name = file.at("node_name");
-    m.device.gpu_id = file.at("gpu_id");
-    copy_text(m.device.marketing_name, file.at("marketing_name"));
-    read_shader(file, m);
-    read_pci(file, m);
-    read_memory_and_clocks(file, m);
-    read_rest(file, m);
-    read_power(file, m);
-    return m;
+    const json file = parse_file(path);
+    if (const auto list = file.find("machine"); list != file.end())
+      return read_machine_list(*list, path);
+    return {from_json(file)};
   } catch (const json::exception& error) {
     throw ModelError(path + ": " + error.what());
   } catch (const ModelError& error) {
-    throw ModelError(path + ": " + error.what());
+    const std::string what = error.what();
+    throw ModelError(what.starts_with(path) ? what : path + ": " + what);
   }
+}
+
+MachineModel read_model(const std::string& path) {
+  std::vector<MachineModel> gpus = read_machine(path);
+  if (gpus.size() != 1) throw ModelError(path + ": expected one GPU");
+  return std::move(gpus.front());
 }
 
 }  // namespace apusched::softapu

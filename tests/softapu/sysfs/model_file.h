@@ -14,6 +14,8 @@
 
 namespace apusched::softapu {
 
+inline constexpr std::size_t kMaxGpus = 4;
+
 // The file is missing, is no JSON, or lacks or misuses a key; what() names file and key.
 class ModelError : public std::runtime_error {
  public:
@@ -49,6 +51,8 @@ struct MachineModel {
   std::optional<std::string> unique_id;
   bool od_sclk = false;  // has pp_od_clk_voltage
   bool cu_occupancy = false;
+  bool merged_node = false;  // CPUs and SIMDs in one KFD node (IOMMUv2)
+  bool has_temp1 = true;
   DeviceDescription device;
 
   // Parts of pci_address, which the file reader has checked.
@@ -56,7 +60,10 @@ struct MachineModel {
   [[nodiscard]] std::uint32_t pci_location() const;  // bus << 8 | device << 3 | function
 };
 
-// Throws ModelError.
+// The GPUs of a machine: of a model file one, of a file with "machine" what that lists. Throws
+// ModelError.
+[[nodiscard]] std::vector<MachineModel> read_machine(const std::string& path);
+// Of a file with one GPU. Throws ModelError.
 [[nodiscard]] MachineModel read_model(const std::string& path);
 
 }  // namespace apusched::softapu

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
@@ -60,6 +62,30 @@ TEST(Kernels, of_the_runtime_that_are_unknown_are_an_error) {
   const DeviceDescription device = small_device();
   const auto object = std::make_unique<Object>(256);
   EXPECT_EQ(KernelTable(device).resolve(packet_for(*object, 1)).effect, KernelEffect::unknown_blit);
+}
+
+// The first words of ROCr 6.1.2's copies and fill, of GFX11, GFX10 and GFX9.
+TEST(Kernels, of_the_runtime_are_known_by_the_arguments_that_they_load) {
+  const DeviceDescription device = small_device();
+  std::array<std::uint64_t, 11> arguments{};
+  const auto effect_of = [&](std::initializer_list<std::uint32_t> code) {
+    const auto object = std::make_unique<Object>(256);
+    std::copy(code.begin(), code.end(), object->words.begin() + 64);
+    DispatchPacket packet = packet_for(*object, 1);
+    packet.kernarg_address = arguments.data();
+    return KernelTable(device).resolve(packet).effect;
+  };
+  EXPECT_EQ(effect_of({0xf4080100, 0xf8000000, 0xf4080200, 0xf8000010, 0xf4080300, 0xf8000020,
+                       0xf4080400, 0xf8000030, 0xf4080500, 0xf8000040, 0xf4000600, 0xf8000050,
+                       0xbf89fc07, 0x84028602}),
+            KernelEffect::copy_aligned);
+  EXPECT_EQ(effect_of({0xf4080100, 0xfa000000, 0xf4080200, 0xfa000010, 0xf4080300, 0xfa000020,
+                       0xf4000400, 0xfa000030, 0xbf8cc07f, 0x8f028602}),
+            KernelEffect::copy_misaligned);
+  EXPECT_EQ(effect_of({0xc00a0100, 0x00000000, 0xc00a0200, 0x00000010, 0xbf8c007f, 0x8e028602}),
+            KernelEffect::fill);
+  EXPECT_EQ(effect_of({0xc00a0100, 0x00000000, 0xbf8c007f, 0x8e028602}),
+            KernelEffect::unknown_blit);
 }
 
 TEST(Kernels, fill_their_grid) {

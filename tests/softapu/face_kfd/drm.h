@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+namespace apusched::softapu {
+
+// An ioctl on the render node. 0, or an errno; ENODEV while /dev/kfd is not open, because the
+// model is known through it.
+int drm_ioctl(unsigned long request, void* argument);
+
+}  // namespace apusched::softapu
