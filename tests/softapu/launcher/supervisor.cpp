@@ -47,7 +47,12 @@ int listen_at(const std::filesystem::path& directory) {
 }  // namespace
 
 Supervisor::Supervisor(const std::filesystem::path& directory, const MachineModel& model)
-    : description_(model.device), tree_(TreePaths(directory, model), model) {
+    : description_(model.device),
+      directory_(directory),
+      paths_(directory, model),
+      card_(model.card),
+      tree_(paths_, model),
+      hidden_(directory / kHiddenFiles) {
   device_ = SharedDevice::create((directory / kStateFile).string(), description_);
   if (device_ == nullptr) check(-1, "state file");
   epoll_ = check(epoll_create1(EPOLL_CLOEXEC), "epoll");
@@ -168,6 +173,9 @@ void Supervisor::on_request(Connection& connection, const Request& request) {
       connection.queues.erase(request.queue);
       break;
     case RequestKind::memory_changed:
+      break;
+    case RequestKind::faults_changed:
+      on_faults();
       break;
     case RequestKind::closed:
       connection.client.reset();  // the client freed its slot itself
