@@ -327,9 +327,10 @@ class Machine:
             raise AssertionError(f"softapu-ctl fault {words}: {done.stderr}")
 
     def let_the_writer_see_faults(self):
-        """It writes plain files otherwise, which never fail."""
+        """It writes plain files otherwise, which never fail. Below LD_PRELOAD, hence the plain one."""
+        plain = os.path.join(PLAIN, "daemon", "gpu_helper", "apusched-gpu-write")
         self.writer = self.script(
-            "gpu-write", f'#!/bin/sh\nexec {SOFTAPU} --join {self.apu} -- {WRITER} "$@"\n'
+            "gpu-write", f'#!/bin/sh\nexec {SOFTAPU} --join {self.apu} -- {plain} "$@"\n'
         )
 
     def workload(self, *extra):
