@@ -24,6 +24,8 @@ std::string_view to_string(ports::ProbeMode mode) {
   return "?";
 }
 
+constexpr std::string_view kGone = "it is gone: the driver does not list it any more";
+
 std::string helper_text(const ports::GpuHelper* helper) {
   if (helper == nullptr) return "absent";
   switch (helper->state()) {
@@ -79,8 +81,9 @@ std::vector<core::PciAddress> GpuWatch::gpus_of(core::Pid pid) {
 void GpuWatch::update(const std::map<core::PciAddress, bool>& worked) {
   const auto now = loop_.now();
   for (const auto& gpu : gpus_) {
+    note_presence(*gpu);
     const auto found = worked.find(gpu->facts.pci);
-    if (found == worked.end() || !config_.probe.enabled) {
+    if (found == worked.end() || !config_.probe.enabled || gpu->gone) {
       set_mode(*gpu, ports::ProbeMode::off);
       continue;
     }
@@ -92,6 +95,18 @@ void GpuWatch::update(const std::map<core::PciAddress, bool>& worked) {
       gpu->helper->request_telemetry();
     }
   }
+}
+
+void GpuWatch::note_presence(Gpu& gpu) {
+  const bool gone = !topology_.present(gpu.facts.kfd_gpu_id);
+  if (gone == gpu.gone) return;
+  gpu.gone = gone;
+  gpu.telemetry.reset();
+  if (gone)
+    report_.degraded("GPU " + gpu.facts.pci.text(), std::string(kGone));
+  else
+    report_.recovered("GPU " + gpu.facts.pci.text());
+  if (changed_) changed_(gpu.facts.pci);
 }
 
 void GpuWatch::set_mode(Gpu& gpu, ports::ProbeMode mode) {
@@ -145,8 +160,8 @@ void GpuWatch::answer(Gpu& gpu, const core::Result<void>& result) {
 
 GpuView GpuWatch::view_of(const Gpu& gpu) const {
   GpuView view{gpu.facts, {}, {}, {}, {}, 0, {}, {}, {}};
-  view.telemetry = gpu.telemetry;
-  if (gpu.telemetry) {
+  if (gpu.telemetry && topology_.present(gpu.facts.kfd_gpu_id)) {
+    view.telemetry = gpu.telemetry;
     view.telemetry_age =
         std::chrono::duration_cast<std::chrono::milliseconds>(loop_.now() - gpu.telemetry_at);
     if (gpu.telemetry->level) view.level = core::to_string(*gpu.telemetry->level);
@@ -170,7 +185,9 @@ std::vector<std::string> GpuWatch::degraded() const {
   std::vector<std::string> result;
   if (gpus_.empty()) result.push_back(why_none_);
   for (const auto& gpu : gpus_)
-    if (gpu->helper->state() == ports::HelperState::degraded)
+    if (!topology_.present(gpu->facts.kfd_gpu_id))
+      result.push_back("GPU " + gpu->facts.pci.text() + ": " + std::string(kGone));
+    else if (gpu->helper->state() == ports::HelperState::degraded)
       result.push_back("GPU " + gpu->facts.pci.text() + ": " + gpu->helper->reason());
   return result;
 }

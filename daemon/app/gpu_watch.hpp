@@ -68,9 +68,11 @@ class GpuWatch final : public ports::GpuHelper::Events {
     std::chrono::steady_clock::time_point telemetry_asked{};
     std::vector<Waiter> waiters;
     bool was_degraded = false;
+    bool gone = false;  ///< when last looked at by update()
   };
 
   void set_mode(Gpu& gpu, ports::ProbeMode mode);
+  void note_presence(Gpu& gpu);
   [[nodiscard]] Gpu* find(const core::PciAddress& address);
   static void answer(Gpu& gpu, const core::Result<void>& result);
   [[nodiscard]] GpuView view_of(const Gpu& gpu) const;

@@ -123,6 +123,13 @@ void LevelBackend::write(const std::string& id, const core::LeverValue& value,
       });
 }
 
+/// A reset, a suspend, a driver that is being loaded again: they end.
+bool LevelBackend::is_temporary(const core::Error& error) const {
+  using enum core::ErrorCode;
+  return error.code == denied || error.code == failed || error.code == timed_out ||
+         error.code == gone;
+}
+
 std::string LevelBackend::refuse(const core::LeverValue& found) const {
   const auto level = std::get<core::PerformanceLevel>(found);
   if (!core::is_someones_choice(level)) return {};

@@ -64,6 +64,7 @@ class LevelBackend final : public LeverBackend {
   void write(const std::string& id, const core::LeverValue& value, const core::LeverValue& expected,
              DoneCallback done) override;
   [[nodiscard]] std::string refuse(const core::LeverValue& found) const override;
+  [[nodiscard]] bool is_temporary(const core::Error& error) const override;
 
  private:
   ports::LevelWriter& writer_;

@@ -72,8 +72,11 @@ bool SharedLever::settled() const {
 }
 
 void SharedLever::start_reading(const std::string& id) {
-  slots_[id].busy = true;
-  set_state(id, {core::Outcome::pending, {}});
+  auto& slot = slots_[id];
+  slot.busy = true;
+  slot.retry.reset();
+  // While it is tried again, what went wrong is still the news.
+  if (slot.retry_delay == 0ms) set_state(id, {core::Outcome::pending, {}});
   backend_.read(id, [this, id](const core::Result<core::LeverValue>& original) {
     original_known(id, original);
   });
@@ -85,8 +88,13 @@ void SharedLever::original_known(const std::string& id,
   slot.busy = false;
   const auto waiting = std::exchange(slot.waiting, {});
   if (waiting.empty()) return;
-  if (!original)
-    return set_state(id, {core::outcome_of(original.error()), original.error().detail});
+  if (!original) {
+    set_state(id, {core::outcome_of(original.error()), original.error().detail});
+    if (!backend_.is_temporary(original.error())) return;
+    slots_[id].waiting = waiting;
+    return try_again_later(id);
+  }
+  slot.retry_delay = 0ms;
   if (const auto reason = backend_.refuse(*original); !reason.empty())
     return set_state(id, {core::Outcome::contended, reason});
   if (dry_run_) return set_state(id, {core::Outcome::dry_run, "would be written"});
@@ -103,7 +111,8 @@ void SharedLever::reconcile(const std::string& id) {
   if (slot.busy) return;  // looked at again when the answer comes
   const auto* entry = book_.ledger().find(key(id));
   if (entry == nullptr) {
-    if (slot.waiting.empty()) slots_.erase(id);
+    if (!slot.waiting.empty()) return start_reading(id);
+    slots_.erase(id);
     return;
   }
   const bool held = !entry->holders.empty();
@@ -162,10 +171,9 @@ void SharedLever::restored(const std::string& id) {
 }
 
 void SharedLever::write_failed(const std::string& id, const core::Error& error) {
-  auto& slot = slots_[id];
   const auto* entry = book_.ledger().find(key(id));
   const bool held = entry != nullptr && !entry->holders.empty();
-  if (error.code == core::ErrorCode::gone) {
+  if (error.code == core::ErrorCode::gone && !(held && backend_.is_temporary(error))) {
     book_.forget({key(id)});
     set_state(id, {core::Outcome::gone, error.detail});
     if (!held) slots_.erase(id);
@@ -182,17 +190,22 @@ void SharedLever::write_failed(const std::string& id, const core::Error& error) 
     return;
   }
   set_state(id, {core::outcome_of(error), error.detail});
-  // A value of ours is still in force, or the wish could not be met: try again, less and less
-  // often (a GPU in reset answers EPERM until it is back).
+  if (held && error.code == core::ErrorCode::unsupported) return;
+  try_again_later(id);
+  if (!held) report_.warning(core::to_sentence(error) + ", will try again to restore it");
+}
+
+/// A value of ours is still in force, or a wish could not be met: less and less often (a GPU in
+/// reset answers EPERM until it is back).
+void SharedLever::try_again_later(const std::string& id) {
+  auto& slot = slots_[id];
   slot.retry_delay =
       std::clamp<std::chrono::milliseconds>(slot.retry_delay * 2, kFirstRetry, kLastRetry);
-  if (held && error.code == core::ErrorCode::unsupported) return;
   slot.retry = loop_.after(slot.retry_delay, [this, id] {
     auto& due = slots_[id];
     const auto done = std::move(due.retry);
     reconcile(id);
   });
-  if (!held) report_.warning(core::to_sentence(error) + ", will try again to restore it");
 }
 
 void SharedLever::set_state(const std::string& id, State state) {

@@ -28,6 +28,9 @@ class LeverBackend {
                      const core::LeverValue& expected, DoneCallback done) = 0;
   /// A reason to leave a value alone that was found there (a person chose it); empty: go ahead.
   [[nodiscard]] virtual std::string refuse(const core::LeverValue& /*found*/) const { return {}; }
+  /// An error that may go by itself; reading is then tried again, and so is a resource that is
+  /// gone.
+  [[nodiscard]] virtual bool is_temporary(const core::Error& /*error*/) const { return false; }
   /// Before the first write: true where the write will leave a trace that `clean_up` removes.
   [[nodiscard]] virtual bool leaves_trace(const std::string& /*id*/) { return false; }
   /// After the original is back.
@@ -74,6 +77,7 @@ class SharedLever {
   [[nodiscard]] core::ResourceKey key(const std::string& id) const { return {kind_, id}; }
   void start_reading(const std::string& id);
   void original_known(const std::string& id, const core::Result<core::LeverValue>& original);
+  void try_again_later(const std::string& id);
   void reconcile(const std::string& id);
   void write(const std::string& id, const core::LeverValue& value,
              const core::LeverValue& expected);

@@ -20,6 +20,12 @@ namespace {
 /// A packet that is late by this many deadlines will not come: let the daemon start afresh.
 constexpr int kStuckDeadlines = 8;
 
+/// Readings have no more time than this: the probe waits meanwhile.
+constexpr auto kTelemetryBudget = std::chrono::milliseconds(250);
+/// Readings go on for so long without a probe. A runtime that failed to start once is not asked
+/// again in the same process: ROCr 5.2 keeps half of what it made.
+constexpr auto kLifeWithoutProbe = std::chrono::seconds(3);
+
 timespec to_timespec(nanoseconds span) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(span);
   return {seconds.count(), static_cast<long>((span - seconds).count())};
@@ -27,7 +33,10 @@ timespec to_timespec(nanoseconds span) {
 
 }  // namespace
 
-Helper::Helper(HelperOptions options) : options_(std::move(options)), rsmi_(options_.gpu) {}
+Helper::Helper(HelperOptions options)
+    : options_(std::move(options)),
+      telemetry_(options_.sysfs_root, options_.gpu),
+      rsmi_(options_.gpu) {}
 
 ExitCode Helper::run() {
   send(Hello{static_cast<std::uint32_t>(getpid()), options_.use_rsmi && RsmiLevel::built_in()});
@@ -35,13 +44,16 @@ ExitCode Helper::run() {
     wait_for_work();
     if (const auto end = receive()) return *end;
     if (const auto end = take_sample()) return *end;
+    if (end_at_ && SteadyClock::now() >= *end_at_) return ExitCode::unavailable;
   }
   return ExitCode::ok;
 }
 
 void Helper::wait_for_work() const {
   pollfd socket{options_.fd, POLLIN, 0};
-  if (const auto next = schedule_.next()) {
+  auto next = schedule_.next();
+  if (end_at_ && (!next || *end_at_ < *next)) next = end_at_;
+  if (next) {
     const auto left = std::max(nanoseconds(0), nanoseconds(*next - SteadyClock::now()));
     const timespec timeout = to_timespec(left);
     ppoll(&socket, 1, &timeout, nullptr);
@@ -79,11 +91,12 @@ void Helper::set_mode(const SetMode& mode) {
   mode_ = mode;
   if (mode.mode == ports::ProbeMode::off) {
     probe_.reset();
+    end_at_.reset();
     schedule_.configure(mode, SteadyClock::now());
     report(StatusCode::ok, {});
     return;
   }
-  if (!probe_) open_probe();
+  if (!probe_ && !end_at_) open_probe();
   if (!probe_) return;
   SetMode possible = mode;
   possible.kernel = mode.kernel && probe_->has_kernel();
@@ -104,6 +117,9 @@ void Helper::open_probe() {
     return;
   }
   report(StatusCode::unavailable, core::to_sentence(opened.error()));
+  // A GPU that this runtime does not know stays unknown; anything else may pass.
+  if (opened.error().code != core::ErrorCode::unsupported)
+    end_at_ = SteadyClock::now() + kLifeWithoutProbe;
   schedule_.configure(SetMode{}, SteadyClock::now());
 }
 
@@ -128,9 +144,13 @@ std::optional<ExitCode> Helper::take_sample() {
 }
 
 void Helper::send_telemetry() {
-  Telemetry event{read_telemetry(options_.sysfs_root, options_.gpu)};
-  if (options_.use_rsmi) event.telemetry.level_rsmi = rsmi_.read();
+  Telemetry event{telemetry_.read(kTelemetryBudget)};
+  // rocm-smi-lib reads more files, without a limit.
+  if (options_.use_rsmi && telemetry_.complete()) event.telemetry.level_rsmi = rsmi_.read();
   send(event);
+  if (slow_files_ == !telemetry_.complete()) return;
+  slow_files_ = !slow_files_;
+  send_status();
 }
 
 void Helper::send(const Event& event) {
@@ -145,7 +165,18 @@ void Helper::send(const Event& event) {
 }
 
 void Helper::report(StatusCode code, std::string text) {
-  send(Status{code, std::move(text)});
+  status_ = {code, std::move(text)};
+  send_status();
+}
+
+void Helper::send_status() {
+  Status status = status_;
+  if (slow_files_) {
+    if (status.code == StatusCode::ok) status.code = StatusCode::limited;
+    status.text = "sysfs is slow, readings are incomplete" +
+                  (status.text.empty() ? status.text : "; " + status.text);
+  }
+  send(status);
 }
 
 }  // namespace apusched::gpu_helper

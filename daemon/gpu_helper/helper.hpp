@@ -41,12 +41,17 @@ class Helper {
   void wait_for_work() const;
   void send(const Event& event);
   void report(StatusCode code, std::string text);
+  void send_status();
 
   HelperOptions options_;
+  TelemetryReader telemetry_;
   RsmiLevel rsmi_;
   ProbeSchedule schedule_;
   SetMode mode_;
-  std::unique_ptr<Probe> probe_;  ///< open while mode_ is not off
+  std::unique_ptr<Probe> probe_;     ///< open while mode_ is not off
+  Status status_;                    ///< of the probe
+  bool slow_files_ = false;          ///< the last readings were incomplete
+  std::optional<TimePoint> end_at_;  ///< the probe could not be opened: make way for another
   std::uint64_t sequence_ = 0;
   bool connected_ = true;
 };

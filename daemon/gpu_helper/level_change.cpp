@@ -24,9 +24,16 @@ core::Result<std::string> level_path(const LevelTarget& target) {
   return *device + kFile;
 }
 
-core::Result<PerformanceLevel> read_level_file(const std::string& path) {
+/// Without the file the GPU is there still, and with it the level it had.
+core::Error explained(const LevelTarget& target, core::Error error) {
+  if (error.code != ErrorCode::gone || !find_device(target.sysfs_root, target.gpu)) return error;
+  return {ErrorCode::failed, error.operation, error.target,
+          std::string(kFile + 1) + " of this GPU is missing: " + error.detail};
+}
+
+core::Result<PerformanceLevel> read_level_file(const LevelTarget& target, const std::string& path) {
   const auto text = read_sysfs(path);
-  if (!text) return tl::unexpected(text.error());
+  if (!text) return tl::unexpected(explained(target, text.error()));
   if (const auto level = core::parse_performance_level(*text)) return *level;
   return core::fail(ErrorCode::failed, "read", path,
                     "holds no known level but \"" + printable(*text, 60) + "\"");
@@ -58,13 +65,13 @@ std::string quoted(PerformanceLevel level) {
 core::Result<PerformanceLevel> read_level(const LevelTarget& target) {
   const auto path = level_path(target);
   if (!path) return tl::unexpected(path.error());
-  return read_level_file(*path);
+  return read_level_file(target, *path);
 }
 
 core::Result<PerformanceLevel> change_level(const LevelTarget& target, const LevelChange& change) {
   const auto path = level_path(target);
   if (!path) return tl::unexpected(path.error());
-  const auto before = read_level_file(*path);
+  const auto before = read_level_file(target, *path);
   if (!before || *before == change.level) return before;
   if (*before != change.expected)
     return core::fail(ErrorCode::contended, "write", *path,
@@ -72,12 +79,12 @@ core::Result<PerformanceLevel> change_level(const LevelTarget& target, const Lev
                           quoted(change.expected) + ": someone else set it");
   if (change.dry_run) return change.level;
   if (const auto written = write_level_file(*path, core::to_string(change.level)); !written) {
-    auto error = written.error();
+    auto error = explained(target, written.error());
     if (error.code == ErrorCode::unsupported)
       error.detail = "this GPU does not take the level " + quoted(change.level);
     return tl::unexpected(error);
   }
-  const auto after = read_level_file(*path);
+  const auto after = read_level_file(target, *path);
   if (!after || *after == change.level) return after;
   return core::fail(ErrorCode::failed, "write", *path,
                     "wrote " + quoted(change.level) + " but " + quoted(*after) + " reads back");

@@ -32,6 +32,7 @@ enum class ExitCode : int {
   gpu_reset = 4,    ///< ROCr reported a hardware exception or a queue error
   bad_command = 5,  ///< the daemon sent something that is no command
   internal = 6,
+  unavailable = 7,  ///< the probe could not be opened; a fresh process may be luckier
 };
 
 /// What the probe shall do. Limits (checked by decode): period 1 ms..10 s per source, deadline

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,23 @@ namespace apusched::gpu_helper {
 /// Everything that sysfs tells about one GPU now; each file that cannot be read is no value.
 [[nodiscard]] ports::GpuTelemetry read_telemetry(const std::string& sysfs_root,
                                                  const core::PciAddress& gpu);
+
+/// The same within a time: a file may take a second while the firmware is busy, and meanwhile the
+/// helper does nothing else. What there is no time for is no value now, and comes first next time.
+class TelemetryReader {
+ public:
+  TelemetryReader(std::string sysfs_root, core::PciAddress gpu);
+  /// Ends after the first reading that is past `budget`.
+  [[nodiscard]] ports::GpuTelemetry read(std::chrono::nanoseconds budget);
+  /// Of the last read().
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  std::string sysfs_root_;
+  core::PciAddress gpu_;
+  std::size_t next_ = 0;
+  bool complete_ = true;
+};
 
 /// rocm-smi-lib, used for one thing only: a second opinion on the performance level. Its device
 /// mutex in /dev/shm has no time limit, which is why it lives in this process. Initialised at the

@@ -283,7 +283,8 @@ void HelperProcess::on_exit(int status) {
   const bool asked_to = child_->quitting && child_->kill_reason.empty();
   auto why = child_->kill_reason.empty() ? describe_exit(status) : child_->kill_reason;
   if (child_->kill_reason.empty() && child_->status &&
-      child_->status->code == gpu_helper::StatusCode::stuck)
+      (child_->status->code == gpu_helper::StatusCode::stuck ||
+       child_->status->code == gpu_helper::StatusCode::unavailable))
     why += ": " + child_->status->text;
   if (child_->notes) on_notes();
   if (child_->notes) on_notes();
@@ -362,6 +363,8 @@ std::string describe_exit(int wait_status) {
       return with("the GPU was reset");
     case ExitCode::bad_command:
       return with("it did not understand a command");
+    case ExitCode::unavailable:
+      return with("the probe could not be opened");
     case ExitCode::internal:
       return with("internal error");
   }

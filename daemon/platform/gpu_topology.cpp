@@ -171,6 +171,13 @@ std::vector<ports::GpuFacts> KfdTopology::discover(std::string& why_none) {
   return found;
 }
 
+bool KfdTopology::present(std::uint32_t kfd_gpu_id) {
+  const fs::path nodes = fs::path(kfd_) / "topology/nodes";
+  return std::ranges::any_of(numeric_entries(nodes, kMaxNodes), [&](std::int64_t number) {
+    return read_number(nodes / std::to_string(number) / "gpu_id") == kfd_gpu_id;
+  });
+}
+
 std::vector<std::uint32_t> KfdTopology::queue_gpu_ids(core::Pid pid) {
   std::vector<std::uint32_t> found;
   for_each_compute_queue(fs::path(kfd_) / "proc" / core::to_string(pid),

@@ -42,6 +42,7 @@ class KfdTopology final : public ports::GpuTopology {
   explicit KfdTopology(std::string sysfs_root = "/sys");
 
   [[nodiscard]] std::vector<ports::GpuFacts> discover(std::string& why_none) override;
+  [[nodiscard]] bool present(std::uint32_t kfd_gpu_id) override;
   [[nodiscard]] std::vector<std::uint32_t> queue_gpu_ids(core::Pid pid) override;
   [[nodiscard]] std::uint32_t queue_count(std::uint32_t kfd_gpu_id) override;
 

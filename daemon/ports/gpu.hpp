@@ -31,6 +31,8 @@ class GpuTopology {
   virtual ~GpuTopology() = default;
   /// Every GPU of the machine; empty when there is none or no amdkfd. Reason in `why_none`.
   [[nodiscard]] virtual std::vector<GpuFacts> discover(std::string& why_none) = 0;
+  /// False once the driver lists the GPU no longer: removed, or taken from the driver.
+  [[nodiscard]] virtual bool present(std::uint32_t kfd_gpu_id) = 0;
   /// Compute queues of one process by kfd gpu id; empty vector: no GPU process.
   [[nodiscard]] virtual std::vector<std::uint32_t> queue_gpu_ids(core::Pid pid) = 0;
   /// Compute queues of all processes on one GPU.

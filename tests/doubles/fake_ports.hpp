@@ -186,6 +186,7 @@ class FakeTopology final : public ports::GpuTopology {
     if (gpus.empty()) why_none = "no amdkfd";
     return gpus;
   }
+  bool present(std::uint32_t) override { return !gone; }
   std::vector<std::uint32_t> queue_gpu_ids(core::Pid pid) override {
     return queues.contains(pid.value()) ? std::vector<std::uint32_t>{7}
                                         : std::vector<std::uint32_t>{};
@@ -196,12 +197,16 @@ class FakeTopology final : public ports::GpuTopology {
   std::vector<ports::GpuFacts> gpus{
       {*core::PciAddress::parse("0000:04:00.0"), "gfx1035", "APU", 12, 7, 8, true}};
   std::set<int> queues;  ///< pids with a queue
+  bool gone = false;
 };
 
 class FakeLevels final : public ports::LevelWriter {
  public:
   void read(const core::PciAddress&, Callback done) override {
-    answers.give([this, done] { done(ports::LevelReading{level}); });
+    answers.give([this, done] {
+      if (read_error) return done(tl::unexpected(*read_error));
+      done(ports::LevelReading{level});
+    });
   }
   void write(const core::PciAddress& gpu, core::PerformanceLevel wanted,
              core::PerformanceLevel expected, Callback done) override {
@@ -216,7 +221,8 @@ class FakeLevels final : public ports::LevelWriter {
     });
   }
   core::PerformanceLevel level = core::PerformanceLevel::automatic;
-  std::optional<core::Error> error;
+  std::optional<core::Error> error;  ///< of writing
+  std::optional<core::Error> read_error;
   int writes = 0;
   Answers answers;
 };
@@ -251,12 +257,13 @@ class RecordingReport final : public ports::Report {
   void restored(const std::string& resource, std::string_view value) override {
     lines.push_back(resource + " restored to " + std::string(value));
   }
-  void degraded(std::string_view, std::string_view) override {}
+  void degraded(std::string_view, std::string_view) override { ++degraded_count; }
   void recovered(std::string_view) override {}
   void warning(std::string_view text) override { warnings.emplace_back(text); }
   void info(std::string_view text) override { lines.emplace_back(text); }
   std::vector<std::string> lines;
   std::vector<std::string> warnings;
+  int degraded_count = 0;
 };
 
 }  // namespace apusched::doubles

@@ -27,6 +27,7 @@ PLAIN = os.environ.get("APUSCHED_PLAIN_BUILD_DIR", BUILD)
 HELPER = os.path.join(PLAIN, "daemon", "gpu_helper", "apusched-gpu-helper")
 WRITER = os.path.join(BUILD, "daemon", "gpu_helper", "apusched-gpu-write")
 SOFTAPU = os.path.join(PLAIN, "tests", "softapu", "softapu-run")
+SOFTAPU_CTL = os.path.join(PLAIN, "tests", "softapu", "softapu-ctl")
 DECODE = os.path.join(PLAIN, "tests", "softapu", "programs", "decode_loop")
 PYTHON = "/usr/bin/python3"
 NAME = "org.apusched1"
@@ -130,6 +131,7 @@ class Machine:
         )
         os.chmod(self.helper, 0o755)
         self.writer = WRITER
+        self.before_daemon = []  # a command that starts the daemon with exec
         self._connection = None
 
     def write(self, name, text):
@@ -159,7 +161,15 @@ class Machine:
         self.spawn(
             ["dbus-daemon", f"--config-file={config}", "--nofork"], stderr=subprocess.DEVNULL
         )
-        eventually(lambda: os.path.exists(f"{self.dir}/bus"), "the bus socket")
+        eventually(self._bus_listens, "the bus")
+
+    def _bus_listens(self):
+        # The socket's file is there before anybody listens on it.
+        try:
+            dbus.bus.BusConnection(self.address).close()
+            return True
+        except dbus.exceptions.DBusException:
+            return False
 
     def _start_systemd(self):
         template = os.path.join(SOURCE, "tests", "integration", "systemd1_template.py")
@@ -190,7 +200,8 @@ class Machine:
 
     def start_daemon(self, *extra):
         with open(self.log, "a", encoding="utf-8") as log:
-            self.daemon = self.spawn(self.daemon_command(*extra), stderr=log)
+            self.daemon = self.spawn([*self.before_daemon, *self.daemon_command(*extra)],
+                                     stderr=log)
         bus = self.connection()
         eventually(
             lambda: bus.name_has_owner(NAME) or self.daemon.poll() is not None, "the daemon"
@@ -307,6 +318,22 @@ class Machine:
             return read(f"/proc/{pid}/environ")
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return ""
+
+    def fault(self, *words):
+        """softapu-ctl fault; returns once every program sees it."""
+        done = subprocess.run(
+            [SOFTAPU_CTL, "--session", self.apu, "fault", *words],
+            capture_output=True, text=True, timeout=60, check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"softapu-ctl fault {words}: {done.stderr}")
+
+    def let_the_writer_see_faults(self):
+        """It writes plain files otherwise, which never fail. Below LD_PRELOAD, hence the plain one."""
+        plain = os.path.join(PLAIN, "daemon", "gpu_helper", "apusched-gpu-write")
+        self.writer = self.script(
+            "gpu-write", f'#!/bin/sh\nexec {SOFTAPU} --join {self.apu} -- {plain} "$@"\n'
+        )
 
     def workload(self, *extra):
         """A real HSA program that dispatches; returns once it has its queue."""

@@ -177,7 +177,15 @@ class Writer(unittest.TestCase):
 
     def test_a_gpu_that_is_not_there_is_gone(self):
         os.unlink(self.file)
+        os.rmdir(os.path.dirname(self.file))
         self.assertEqual(self.run_writer("--read")[0], 6)
+
+    def test_a_gpu_without_the_file_is_there_still(self):
+        os.unlink(self.file)
+        for arguments in (["--read"], ["--level", "high", "--expect", "auto"]):
+            code, text = self.run_writer(*arguments)
+            self.assertEqual(code, 7)
+            self.assertIn("power_dpm_force_performance_level of this GPU is missing", text)
 
     def test_a_refused_write_is_denied(self):
         os.chmod(self.file, 0o444)

@@ -179,7 +179,8 @@ void DeviceModel::share_unit(std::size_t cu) {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     const QueueState& queue = s_.queues[run.queue];
-    if (run.phase != RunPhase::executing || run.shares[engine].left <= 0 || !queue.mask.test(cu))
+    if (run.phase != RunPhase::executing || run.shares[engine].left <= 0 || !queue.mask.test(cu) ||
+        halted(run.queue))
       continue;
     if (const auto room = std::max(room_at(cu, run), mapped_at(queue)); room > s_.now_ns) {
       run.room_ns = run.room_ns == 0 ? room : std::min(run.room_ns, room);

@@ -100,7 +100,7 @@ std::int64_t DeviceModel::next_event(std::int64_t limit) const {
 
 void DeviceModel::pass_time(std::int64_t until) {
   const auto dt = static_cast<double>(until - s_.now_ns);
-  bool executing = false;
+  bool executing = s_.faults.has(Fault::hang);  // what hangs reads as busy
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     if (run.phase != RunPhase::executing) continue;
@@ -124,7 +124,7 @@ bool DeviceModel::change_phases() {
       run.phase = RunPhase::executing;
       changed = true;
     }
-    if (run.phase != RunPhase::executing) continue;
+    if (run.phase != RunPhase::executing || halted(run.queue)) continue;
     changed |= run.room_ns != 0 && run.room_ns <= s_.now_ns;
     bool done = true;
     for (EngineShare& share : run.shares) {
@@ -172,6 +172,7 @@ std::optional<ClientIndex> DeviceModel::add_client(std::uint32_t pid, Nanosecond
     if (client.pid != 0) continue;
     client.pid = pid;
     client.generation++;
+    client.losses = s_.faults.losses.load();
     client.vram_used = client.gtt_used = 0;
     client.sleeping = 0;
     client.wakeups = 0;

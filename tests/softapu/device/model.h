@@ -81,6 +81,17 @@ class DeviceModel {
   // cannot end (all its CUs masked off).
   [[nodiscard]] std::optional<Nanoseconds> expected_end(RunIndex run) const;
 
+  // Faults (faults.cpp). Clearing one forgets its queues or files too. Clients are to be woken by
+  // the caller.
+  void set_fault(Fault fault, bool on, Nanoseconds now);
+  // False: no more than eight.
+  bool stop_queue(std::uint32_t pid, std::uint32_t id, Nanoseconds now);
+  // A reset or a removal: nothing that runs goes on, and no present client has a future.
+  void lose_clients(Nanoseconds now);
+  [[nodiscard]] bool lost(ClientIndex client) const;
+  // Its packets are not taken and its kernels stand still.
+  [[nodiscard]] bool halted(QueueIndex queue) const;
+
   [[nodiscard]] std::uint32_t sclk_mhz() const;
   [[nodiscard]] std::uint32_t mclk_mhz() const;
   [[nodiscard]] CuMask all_cus() const;
@@ -112,6 +123,7 @@ class DeviceModel {
   void find_busy_lists();
   [[nodiscard]] std::int64_t next_turn() const;
   [[nodiscard]] std::int64_t mapped_at(const QueueState& queue) const;
+  [[nodiscard]] bool halted(std::uint32_t queue) const;
 
   DeviceState& s_;
   RateObserver& observer_;

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/faults.h"
+
 namespace apusched::softapu {
 
 inline constexpr std::size_t kMaxClients = 64;
@@ -108,6 +110,7 @@ struct CuMask {
 struct Client {
   std::uint32_t pid = 0;  // 0: free
   std::uint32_t generation = 0;
+  std::uint32_t losses = 0;  // FaultState::losses when it came
   std::uint64_t vram_used = 0;
   std::uint64_t gtt_used = 0;
   std::atomic<std::uint32_t> wake{0};      // futex of the client's engine; written by anyone
@@ -203,6 +206,7 @@ struct DeviceState {
   std::array<Run, kMaxRuns> runs;
   std::array<std::uint32_t, kMaxRuns> live;  // indices of runs in use, unordered
   std::uint32_t live_count = 0;
+  FaultState faults;
 };
 
 }  // namespace apusched::softapu

@@ -5,6 +5,12 @@
 
 namespace apusched::softapu {
 
+void EventTable::signal(std::uint32_t id, Event& event) {
+  event.set = !event.auto_reset;
+  event.age++;
+  deliver(id, event);
+}
+
 void EventTable::deliver(std::uint32_t id, Event& event) {
   for (Waiter* waiter : event.waiters) {
     waiter->pending[id] = false;
@@ -21,7 +27,7 @@ bool EventTable::take(Event& event, std::thread::id thread) {
   return true;
 }
 
-std::uint32_t EventTable::create(bool auto_reset) {
+std::uint32_t EventTable::create(bool auto_reset, std::uint32_t type) {
   const std::lock_guard lock(mutex_);
   std::uint32_t id = 1;
   for (const auto& [used, event] : events_) {
@@ -30,6 +36,7 @@ std::uint32_t EventTable::create(bool auto_reset) {
   }
   if (id >= kLimit) return 0;
   events_[id].auto_reset = auto_reset;
+  events_[id].type = type;
   return id;
 }
 
@@ -46,11 +53,20 @@ bool EventTable::set(std::uint32_t id) {
   const std::lock_guard lock(mutex_);
   const auto it = events_.find(id);
   if (it == events_.end()) return false;
-  Event& event = it->second;
-  event.set = !event.auto_reset;
-  event.age++;
-  deliver(id, event);
+  signal(id, it->second);
   return true;
+}
+
+void EventTable::raise(std::uint32_t type) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, event] : events_)
+    if (event.type == type) signal(id, event);
+}
+
+bool EventTable::is_of_type(std::uint32_t id, std::uint32_t type) {
+  const std::lock_guard lock(mutex_);
+  const auto it = events_.find(id);
+  return it != events_.end() && it->second.type == type;
 }
 
 bool EventTable::reset(std::uint32_t id) {

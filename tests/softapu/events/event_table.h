@@ -24,13 +24,17 @@ class EventTable {
  public:
   // The kernel's KFD_SIGNAL_EVENT_LIMIT.
   static constexpr std::uint32_t kLimit = 4096;
+  static constexpr std::uint32_t kHwException = 3;  // KFD_IOC_EVENT_HW_EXCEPTION
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
-  // 0: none left.
-  std::uint32_t create(bool auto_reset);
+  // `type`: a KFD_IOC_EVENT_*. 0: none left.
+  std::uint32_t create(bool auto_reset, std::uint32_t type = 0);
   bool destroy(std::uint32_t id);
   bool set(std::uint32_t id);
   bool reset(std::uint32_t id);
+  // Sets every event of a type.
+  void raise(std::uint32_t type);
+  [[nodiscard]] bool is_of_type(std::uint32_t id, std::uint32_t type);
   WaitResult wait(std::span<const std::uint32_t> ids, bool all, std::chrono::milliseconds timeout);
   // Ends every wait, as closing the device does.
   void clear();
@@ -46,12 +50,14 @@ class EventTable {
   };
   struct Event {
     bool auto_reset = true;
+    std::uint32_t type = 0;
     bool set = false;                               // manual reset
     std::uint64_t age = 0;                          // auto reset: how often it was set
     std::uint64_t gone = 0;                         // ages up to here were reset
     std::map<std::thread::id, std::uint64_t> seen;  // the age each thread has seen
     std::vector<Waiter*> waiters;
   };
+  static void signal(std::uint32_t id, Event& event);
   static void deliver(std::uint32_t id, Event& event);
   // True once per thread and age.
   static bool take(Event& event, std::thread::id thread);

@@ -10,7 +10,7 @@
 
 namespace apusched::softapu {
 
-enum class DescriptorKind : std::uint8_t { none, kfd, render_node, level_file };
+enum class DescriptorKind : std::uint8_t { none, kfd, render_node, level_file, attribute };
 
 class Descriptors {
  public:

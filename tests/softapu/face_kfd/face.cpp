@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "face_kfd/drm.h"
@@ -25,6 +26,8 @@ Face& Face::instance() {
 }
 
 Face::Face() : session_(std::getenv(kSessionVariable)) {
+  // Now and not at first use: that may be in the child of a fork, where nothing may be locked.
+  if (session_ != nullptr) device_ = SharedDevice::open(std::string(session_) + "/" + kStateFile);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -34,11 +37,14 @@ DescriptorKind Face::kind_of(const char* path) const {
   const std::string_view name(path);
   if (name == "/dev/kfd") return DescriptorKind::kfd;
   if (name.starts_with(kRenderNode)) return DescriptorKind::render_node;
-  if (name.ends_with(kLevelFileName)) return DescriptorKind::level_file;
-  return DescriptorKind::none;
+  return kind_of_attribute(name.substr(name.rfind('/') + 1));
 }
 
 int Face::open(DescriptorKind kind) {
+  if (const int error = refuse_open(kind); error != 0) {
+    errno = error;
+    return -1;
+  }
   const std::lock_guard lock(mutex_);
   if (kind == DescriptorKind::kfd && process_ == nullptr) {
     process_ = KfdProcess::open(session_);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "face_kfd/descriptors.h"
 #include "face_kfd/kfd_process.h"
@@ -28,6 +29,11 @@ class Face {
   int ioctl(int fd, unsigned long request, void* argument);
   // What fstat() tells of a device node; leaves alone what is none of ours.
   void describe(int fd, struct stat& status);
+  // Before an attribute of the driver behind `fd` is read or written: waits where sysfs is slow.
+  // 0, or the errno to fail with. 0 for any other descriptor. (attributes.cpp)
+  int before_attribute(int fd);
+  // The errno with which amdgpu refuses this text for the level; 0: it takes it.
+  int refuse_level(const void* data, std::size_t bytes);
   // For the device behind fd; null when it is closed.
   std::shared_ptr<KfdProcess> process();
 
@@ -39,7 +45,13 @@ class Face {
   static void after_fork_in_parent();
   static void after_fork_in_child();
 
-  const char* session_;  // directory, null outside a session
+  // What kind a file of this name is, by its last part: many ways lead to it.
+  static DescriptorKind kind_of_attribute(std::string_view name);
+  // The errno with which opening a device node fails now; 0: it does not.
+  int refuse_open(DescriptorKind kind);
+
+  const char* session_;                   // directory, null outside a session
+  std::unique_ptr<SharedDevice> device_;  // null outside a session
   Descriptors descriptors_;
   std::mutex mutex_;  // process_, open_count_
   std::shared_ptr<KfdProcess> process_;

@@ -126,7 +126,9 @@ int KfdProcess::handle(kfd_ioctl_unmap_memory_from_gpu_args& a) {
 
 template <>
 int KfdProcess::handle(kfd_ioctl_create_event_args& a) {
-  a.event_id = events_.create(a.auto_reset != 0);
+  a.event_id = events_.create(a.auto_reset != 0, a.event_type);
+  // Who watches for the end of the GPU has an engine that notices it.
+  if (a.event_type == KFD_IOC_EVENT_HW_EXCEPTION) engine();
   if (a.event_id == 0) return ENOSPC;
   a.event_slot_index = a.event_trigger_data = a.event_id;
   a.event_page_offset = kEventPageOffset;
@@ -154,13 +156,15 @@ int KfdProcess::handle(kfd_ioctl_reset_event_args& a) {
 
 template <>
 int KfdProcess::handle(kfd_ioctl_wait_events_args& a) {
-  const auto* data = user_pointer<kfd_event_data>(a.events_ptr);
+  auto* data = user_pointer<kfd_event_data>(a.events_ptr);
   std::vector<std::uint32_t> ids;
   for (std::uint32_t i = 0; i < a.num_events; i++) ids.push_back(data[i].event_id);
   // libhsakmt passes "for ever" as 0xffffffff, and what overflowed as one less.
   const auto timeout =
       a.timeout >= 0xfffffffe ? EventTable::kForever : std::chrono::milliseconds{a.timeout};
   const WaitResult result = events_.wait(ids, a.wait_for_all != 0, timeout);
+  if (result == WaitResult::signalled)
+    for (std::uint32_t i = 0; i < a.num_events; i++) describe(data[i]);
   a.wait_result =
       result == WaitResult::timeout ? KFD_IOC_WAIT_RESULT_TIMEOUT : KFD_IOC_WAIT_RESULT_COMPLETE;
   return result == WaitResult::invalid ? EINVAL : 0;
@@ -235,6 +239,7 @@ int KfdProcess::handle(kfd_ioctl_svm_args& a) {
 }
 
 int KfdProcess::ioctl(unsigned long request, void* argument) {
+  if (const int error = refused(request); error != 0) return error;
 #define SOFTAPU_IOCTL(name, type)                                     \
   case _IOC_NR(AMDKFD_IOC_##name):                                    \
     return with_arguments<kfd_ioctl_##type##_args>(request, argument, \

@@ -14,6 +14,8 @@
 #include "face_kfd/session_client.h"
 #include "queue/engine.h"
 
+struct kfd_event_data;
+
 namespace apusched::softapu {
 
 // mmap offsets of /dev/kfd, by their top two bits (kfd_priv.h).
@@ -54,6 +56,11 @@ class KfdProcess {
   int handle(T& arguments);
   bool make_files();
   Engine& engine();
+  // The errno with which a request fails because of what happened to the GPU; 0: it does not.
+  // (kfd_faults.cpp)
+  int refused(unsigned long request);
+  // A hardware exception's own words, for those who wait for one.
+  void describe(kfd_event_data& data);
   int account(std::uint64_t bytes, std::uint32_t flags, bool allocate);
 
   struct Buffer {

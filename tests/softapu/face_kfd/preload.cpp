@@ -12,9 +12,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <string_view>
 
-#include "device/model.h"
 #include "face_kfd/face.h"
 
 // fcntl.h declares these with nonnull arguments and as inline wrappers under _FORTIFY_SOURCE; this
@@ -38,7 +36,8 @@ bool is_device(DescriptorKind kind) {
 
 // Notes a descriptor that the next library opened.
 int opened(DescriptorKind kind, int fd) {
-  if (fd >= 0 && kind == DescriptorKind::level_file) Face::instance().descriptors().add(fd, kind);
+  if (fd >= 0 && kind != DescriptorKind::none && !is_device(kind))
+    Face::instance().descriptors().add(fd, kind);
   return fd;
 }
 
@@ -51,6 +50,12 @@ FILE* opened(DescriptorKind kind, FILE* file) {
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
 void describe(int fd, struct stat* status) {
   Face::instance().describe(fd, *status);
+}
+
+// An errno of ours, passed on.
+bool refused(int error) {
+  if (error != 0) errno = error;
+  return error != 0;
 }
 
 mode_t mode_from(int flags, va_list arguments) {
@@ -182,13 +187,10 @@ SOFTAPU_FSTAT(fstat64, stat64)
 
 SOFTAPU_EXPORT ssize_t write(int fd, const void* data, std::size_t bytes) {
   SOFTAPU_NEXT(ssize_t(int, const void*, std::size_t), "write");
+  if (refused(Face::instance().before_attribute(fd))) return -1;
   if (Face::instance().descriptors().kind(fd) == DescriptorKind::level_file) {
     // sysfs refuses what amdgpu does not know; a plain file would take it.
-    const std::string_view text(static_cast<const char*>(data), bytes);
-    if (!apusched::softapu::parse_level(text)) {
-      errno = EINVAL;
-      return -1;
-    }
+    if (refused(Face::instance().refuse_level(data, bytes))) return -1;
     // A store is the whole value, wherever the descriptor stands.
     const long written = syscall(SYS_pwrite64, fd, data, bytes, 0);
     if (written > 0) syscall(SYS_ftruncate, fd, written);
@@ -196,6 +198,33 @@ SOFTAPU_EXPORT ssize_t write(int fd, const void* data, std::size_t bytes) {
   }
   return real(fd, data, bytes);
 }
+
+SOFTAPU_EXPORT ssize_t read(int fd, void* data, std::size_t bytes) {
+  SOFTAPU_NEXT(ssize_t(int, void*, std::size_t), "read");
+  return refused(Face::instance().before_attribute(fd)) ? -1 : real(fd, data, bytes);
+}
+
+// What read() becomes under _FORTIFY_SOURCE.
+SOFTAPU_EXPORT ssize_t __read_chk(int fd, void* data, std::size_t bytes, std::size_t) {
+  return read(fd, data, bytes);
+}
+
+// sysfs knows no copying within the kernel: programs fall back on read().
+SOFTAPU_EXPORT ssize_t copy_file_range(int from, off64_t* from_at, int to, off64_t* to_at,
+                                       std::size_t bytes, unsigned flags) {
+  SOFTAPU_NEXT(ssize_t(int, off64_t*, int, off64_t*, std::size_t, unsigned), "copy_file_range");
+  if (Face::instance().descriptors().kind(from) != DescriptorKind::none) return refused(EINVAL), -1;
+  return real(from, from_at, to, to_at, bytes, flags);
+}
+
+#define SOFTAPU_PREAD(name)                                                      \
+  SOFTAPU_EXPORT ssize_t name(int fd, void* data, std::size_t bytes, off_t at) { \
+    SOFTAPU_NEXT(ssize_t(int, void*, std::size_t, off_t), #name);                \
+    const int error = at == 0 ? Face::instance().before_attribute(fd) : 0;       \
+    return refused(error) ? -1 : real(fd, data, bytes, at);                      \
+  }
+SOFTAPU_PREAD(pread)
+SOFTAPU_PREAD(pread64)
 
 namespace {
 

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // Everything a session puts into its directory.
-constexpr const char* kContent[] = {kReadyFile, kControlSocket, kStateFile, "sys", "dev", "bin"};
+constexpr const char* kContent[] = {kReadyFile, kControlSocket, kStateFile, kHiddenFiles,
+                                    "sys",      "dev",          "bin"};
 
 std::system_error failure(const std::string& what) {
   return {errno, std::generic_category(), what};

@@ -52,7 +52,11 @@ int listen_at(const std::filesystem::path& directory) {
 Supervisor::Supervisor(const std::filesystem::path& directory, const MachineModel& model,
                        const SupervisorOptions& options)
     : description_(model.device),
-      tree_(TreePaths(directory, model), model, options.traps),
+      directory_(directory),
+      paths_(directory, model),
+      card_(model.card),
+      tree_(paths_, model, options.traps),
+      hidden_(directory / kHiddenFiles),
       cpu_load_(options.cpu_load) {
   device_ = SharedDevice::create((directory / kStateFile).string(), description_);
   if (device_ == nullptr) check(-1, "state file");
@@ -174,6 +178,9 @@ void Supervisor::on_request(Connection& connection, const Request& request) {
       connection.queues.erase(request.queue);
       break;
     case RequestKind::memory_changed:
+      break;
+    case RequestKind::faults_changed:
+      on_faults();
       break;
     case RequestKind::closed:
       connection.client.reset();  // the client freed its slot itself

@@ -14,6 +14,7 @@
 #include "device/shared_device.h"
 #include "launcher/cpu_load.h"
 #include "session/layout.h"
+#include "sysfs/hidden_files.h"
 #include "sysfs/live.h"
 
 namespace apusched::softapu {
@@ -54,11 +55,17 @@ class Supervisor {
   void on_level_event();
   void on_timer();
   bool on_signal(std::optional<pid_t> child);
+  void on_faults();
+  [[nodiscard]] std::vector<std::filesystem::path> files_of_the_device() const;
   void refresh();
   void set_timer();
 
   DeviceDescription description_;
+  std::filesystem::path directory_;
+  TreePaths paths_;
+  std::uint32_t card_;
   LiveTree tree_;
+  HiddenFiles hidden_;
   CpuLoad cpu_load_;
   std::unique_ptr<SharedDevice> device_;
   int epoll_ = -1, listen_ = -1, signals_ = -1, inotify_ = -1, timer_ = -1;

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "programs/distribution.h"
 #include "programs/hsa_program.h"
 
 namespace {
@@ -42,32 +43,6 @@ struct Options {
   double duration = 0;  // seconds, 0: until a signal
   double report = 0;    // seconds, 0: never
   bool busy_wait = false;
-};
-
-// Microseconds. Filled by one thread, read by another: locked by its owner.
-class Distribution {
- public:
-  void add(nanoseconds value) {
-    if (values_.size() < kMost) values_.push_back(static_cast<double>(value.count()) / 1000);
-  }
-  [[nodiscard]] json summary() const {
-    if (values_.empty()) return {{"count", 0}};
-    std::vector<double> sorted = values_;
-    std::sort(sorted.begin(), sorted.end());
-    const auto at = [&](double share) {
-      const auto last = static_cast<double>(sorted.size() - 1);
-      return sorted[static_cast<std::size_t>(share * last + 0.5)];
-    };
-    return {{"count", sorted.size()},
-            {"p50", at(0.50)},
-            {"p95", at(0.95)},
-            {"p99", at(0.99)},
-            {"max", sorted.back()}};
-  }
-
- private:
-  static constexpr std::size_t kMost = 1'000'000;
-  std::vector<double> values_;
 };
 
 struct Measured {

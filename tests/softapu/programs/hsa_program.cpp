@@ -116,8 +116,10 @@ std::string Gpu::name() const {
 }
 
 void Gpu::load_kernels(const std::string& directory) {
-  const std::string path =
-      (directory.empty() ? executable_directory() : directory) + "/kernels-" + name() + ".hsaco";
+  const std::string file = "/kernels-" + name() + ".hsaco";
+  std::string path = (directory.empty() ? executable_directory() : directory) + file;
+  if (directory.empty() && access(path.c_str(), F_OK) != 0)
+    path = executable_directory() + "/../programs" + file;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) give_up(path + ": " + std::strerror(errno));
   hsa_code_object_reader_t reader{};
@@ -209,17 +211,28 @@ void Queue::barrier_or(const Signal* first, const Signal* second, const Signal* 
   submit(&packet, header(HSA_PACKET_TYPE_BARRIER_OR, true));
 }
 
+namespace {
+
+std::chrono::nanoseconds from_ticks(std::uint64_t ticks) {
+  std::uint64_t frequency = 1;
+  hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency);
+  return std::chrono::nanoseconds{
+      static_cast<std::int64_t>(static_cast<double>(ticks) * 1e9 / static_cast<double>(frequency))};
+}
+
+}  // namespace
+
 DeviceTimes device_times(const Gpu& gpu, const Signal& signal) {
   hsa_amd_profiling_dispatch_time_t times{};
   require(hsa_amd_profiling_get_dispatch_time(gpu.agent(), signal.get(), &times),
           "hsa_amd_profiling_get_dispatch_time");
-  std::uint64_t frequency = 1;
-  hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency);
-  const auto ns = [&](std::uint64_t ticks) {
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(static_cast<double>(ticks) * 1e9 /
-                                                              static_cast<double>(frequency))};
-  };
-  return {ns(times.start), ns(times.end)};
+  return {from_ticks(times.start), from_ticks(times.end)};
+}
+
+std::chrono::nanoseconds system_time() {
+  std::uint64_t ticks = 0;
+  require(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &ticks), "timestamp");
+  return from_ticks(ticks);
 }
 
 }  // namespace apusched::softapu

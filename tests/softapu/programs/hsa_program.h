@@ -49,7 +49,7 @@ class Gpu {
   [[nodiscard]] hsa_agent_t agent() const { return gpu_; }
   [[nodiscard]] hsa_agent_t cpu() const { return cpu_; }
   [[nodiscard]] std::string name() const;  // gfx1035
-  // Loads kernels-<gfx>.hsaco from `directory` (empty: beside the executable).
+  // Loads kernels-<gfx>.hsaco from `directory` (empty: beside the executable, or in ../programs).
   void load_kernels(const std::string& directory = {});
   [[nodiscard]] Kernel kernel(const std::string& name) const;
   // Memory both can reach.
@@ -94,6 +94,9 @@ struct DeviceTimes {
 };
 // Of a completed dispatch on a queue with profiling.
 [[nodiscard]] DeviceTimes device_times(const Gpu& gpu, const Signal& signal);
+
+// Now, on the time line of device_times().
+[[nodiscard]] std::chrono::nanoseconds system_time();
 
 [[nodiscard]] std::string executable_directory();
 

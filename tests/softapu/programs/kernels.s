@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels for the software APU. The words after s_endpgm tell it what they stand for: "APUH",
-// operation (0 nothing, 1 fill32), nanoseconds per workgroup on one CU at the reference clock.
+// operation (0 nothing, 1 fill32, 2 timed), nanoseconds per workgroup on one CU at the reference
+// clock; a timed kernel takes these from its arguments: one uint64_t.
 // On a real GPU all of them end at once.
 .macro KERNEL name, operation, ns, kernarg
   .text
@@ -28,6 +29,7 @@ KERNEL work_10us, 0, 10000, 0
 KERNEL work_100us, 0, 100000, 0
 KERNEL work_1ms, 0, 1000000, 0
 KERNEL fill32, 1, 1000, 12
+KERNEL timed, 2, 1000, 8
 .amdgpu_metadata
 ---
 amdhsa.version: [ 1, 1 ]
@@ -48,6 +50,9 @@ amdhsa.kernels:
       .group_segment_fixed_size: 0, .private_segment_fixed_size: 0, .wavefront_size: 32,
       .sgpr_count: 8, .vgpr_count: 1, .max_flat_workgroup_size: 256 }
   - { .name: fill32, .symbol: fill32.kd, .kernarg_segment_size: 12, .kernarg_segment_align: 8,
+      .group_segment_fixed_size: 0, .private_segment_fixed_size: 0, .wavefront_size: 32,
+      .sgpr_count: 8, .vgpr_count: 1, .max_flat_workgroup_size: 256 }
+  - { .name: timed, .symbol: timed.kd, .kernarg_segment_size: 8, .kernarg_segment_align: 8,
       .group_segment_fixed_size: 0, .private_segment_fixed_size: 0, .wavefront_size: 32,
       .sgpr_count: 8, .vgpr_count: 1, .max_flat_workgroup_size: 256 }
 ...

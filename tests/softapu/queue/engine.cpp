@@ -56,10 +56,13 @@ class Engine::Queue final : public Executor {
 
   std::optional<RunIndex> launch(const KernelCost& cost) override {
     SharedDevice::Access access(device_);
+    if (lost(access)) return std::nullopt;
     return access->launch(index_, cost, access.now());
   }
   std::optional<RunTimes> collect(RunIndex run) override {
     SharedDevice::Access access(device_);
+    // A reset gave its slot away, maybe to another client.
+    if (lost(access)) return std::nullopt;
     return access->collect(run);
   }
 
@@ -73,8 +76,18 @@ class Engine::Queue final : public Executor {
     return true;
   }
   PacketProcessor& processor() { return processor_; }
+  [[nodiscard]] bool halted() {
+    if (!device_.unlocked().faults.may_halt()) return false;
+    SharedDevice::Access access(device_);
+    return access->halted(index_);
+  }
 
  private:
+  bool lost(SharedDevice::Access& access) const {
+    const auto& queue = access.state().queues[static_cast<std::uint32_t>(index_)];
+    return access->lost(ClientIndex{queue.client});
+  }
+
   SharedDevice& device_;
   QueueIndex index_;
   std::atomic_ref<std::uint64_t> doorbell_;
@@ -86,6 +99,7 @@ Engine::Engine(SharedDevice& device, ClientIndex client, EventTable& events,
     : device_(device),
       client_(client),
       doorbells_(doorbells),
+      events_(events),
       signals_(events),
       kernels_(device.unlocked().description),
       backoff_(kFirstBackoff),
@@ -196,15 +210,24 @@ bool Engine::doorbell_waiting() {
                      [](const auto& entry) { return entry.second->rung(); });
 }
 
+// After a reset: nothing of this process runs any more, and who asked for it is told.
+void Engine::notice_loss() {
+  if (lost_ || client().losses == device_.unlocked().faults.losses.load()) return;
+  lost_ = true;
+  for (auto& [id, queue] : queues_) queue->processor().abandon();
+  events_.raise(EventTable::kHwException);
+}
+
 bool Engine::step(Plan& plan) {
   const std::lock_guard lock(mutex_);
+  notice_loss();
   bool progressed = false;
   for (auto& [id, queue] : queues_) {
     if (queue->take_doorbell()) {
       progressed = true;
       fault_seen_.store(false);
     }
-    progressed |= queue->processor().step(monotonic_now());
+    if (!queue->halted()) progressed |= queue->processor().step(monotonic_now());
   }
   if (progressed) return true;
   const bool busy = std::any_of(queues_.begin(), queues_.end(),

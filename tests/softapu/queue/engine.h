@@ -66,6 +66,7 @@ class Engine {
 
   void run();
   bool step(Plan& plan);
+  void notice_loss();
   [[nodiscard]] bool doorbell_waiting();
   void sleep(const Plan& plan, std::uint32_t seen);
   Nanoseconds poll_deadline(const Plan& plan, bool fault, Nanoseconds now);
@@ -75,12 +76,14 @@ class Engine {
   SharedDevice& device_;
   ClientIndex client_;
   std::uint64_t* doorbells_;
+  EventTable& events_;
   HostSignals signals_;
   KernelTable kernels_;
   std::mutex mutex_;                       // queues_
   std::atomic<std::uint32_t> waiting_{0};  // threads that want mutex_: the engine stands back
   std::map<std::uint32_t, std::unique_ptr<Queue>> queues_;
   std::uint32_t next_id_ = 0;
+  bool lost_ = false;  // engine thread only
   std::atomic<bool> stop_{false};
   // Engine thread only, except fault_seen_ (watcher sets, engine clears).
   std::atomic<bool> fault_seen_{false};

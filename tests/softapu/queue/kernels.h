@@ -9,9 +9,11 @@
 
 namespace apusched::softapu {
 
-// Three words after s_endpgm: magic, operation (0 nothing, 1 fill32), nanoseconds per workgroup
-// at the reference clock.
+// Three words after s_endpgm: magic, operation (0 nothing, 1 fill32, 2 timed), nanoseconds per
+// workgroup at the reference clock. A timed kernel takes them from its arguments instead, one
+// uint64_t; where these cannot be read, or ask for more than kMostTimedNs, the hint's own count.
 inline constexpr std::uint32_t kHintMagic = 0x48555041;  // "APUH"
+inline constexpr std::uint64_t kMostTimedNs = 10'000'000'000;
 
 class KernelTable final : public KernelPort {
  public:

@@ -40,6 +40,12 @@ void PacketProcessor::ring_doorbell() {
   counters_.submitted.store(limit_, std::memory_order_relaxed);
 }
 
+void PacketProcessor::abandon() {
+  failed_ = true;
+  waits_for_signal_ = false;
+  in_flight_.clear();
+}
+
 bool PacketProcessor::step(Nanoseconds now) {
   bool progressed = retire();
   while (!failed_ && take_next(now)) progressed = true;

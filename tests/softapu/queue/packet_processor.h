@@ -33,6 +33,8 @@ class PacketProcessor {
   // True when anything changed: call again.
   bool step(Nanoseconds now);
 
+  // Nothing in flight will end, nothing more is taken: the GPU was reset.
+  void abandon();
   [[nodiscard]] bool in_flight() const { return !in_flight_.empty(); }
   // The next packet is a barrier whose signals only someone else can change.
   [[nodiscard]] bool waits_for_signal() const { return waits_for_signal_; }

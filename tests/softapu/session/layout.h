@@ -9,9 +9,10 @@ namespace apusched::softapu {
 inline constexpr const char* kSessionVariable = "SOFTAPU_SESSION";
 inline constexpr const char* kStateFile = "state";  // SharedFile, mapped by every client
 inline constexpr const char* kControlSocket =
-    "control";                                      // SOCK_SEQPACKET, served by the supervisor
-inline constexpr const char* kReadyFile = "ready";  // exists while the session is served
-inline constexpr const char* kLockFile = "lock";    // flock of the supervisor
+    "control";                                         // SOCK_SEQPACKET, served by the supervisor
+inline constexpr const char* kHiddenFiles = "hidden";  // what a fault took out of the tree
+inline constexpr const char* kReadyFile = "ready";     // exists while the session is served
+inline constexpr const char* kLockFile = "lock";       // flock of the supervisor
 inline constexpr const char* kLevelFileName = "power_dpm_force_performance_level";
 
 // A client's connection is its life line: the supervisor reaps it when the connection or the
@@ -22,6 +23,7 @@ enum class RequestKind : std::uint32_t {
   queue_destroyed,
   memory_changed,  // no answer
   closed,
+  faults_changed,  // of softapu-ctl, no client: show in the tree what FaultState says
 };
 
 struct Request {

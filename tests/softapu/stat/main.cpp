@@ -54,6 +54,13 @@ json client_json(const Client& client) {
           {"doorbell_faults", client.doorbell_faults.load()}};
 }
 
+json faults_json(const FaultState& faults) {
+  json names = json::array();
+  for (std::size_t i = 0; i < kFaults; i++)
+    if (faults.has(Fault{static_cast<std::uint32_t>(i)})) names.push_back(kFaultNames[i]);
+  return names;
+}
+
 json snapshot(SharedDevice& device) {
   SharedDevice::Access access(device);
   const DeviceState& state = access.state();
@@ -79,6 +86,8 @@ json snapshot(SharedDevice& device) {
               {"kernels_in_flight", state.live_count},
               {"clients_seen", state.clients_seen},
               {"clients_reaped", state.clients_reaped},
+              {"faults", faults_json(state.faults)},
+              {"losses", state.faults.losses.load()},
               {"clients", json::array()},
               {"queues", json::array()}};
   for (const Client& client : state.clients)

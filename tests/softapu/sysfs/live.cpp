@@ -30,7 +30,9 @@ void LiveTree::rewrite(const fs::path& file, const std::string& text) {
   const auto known = shown_.find(file);
   if (known != shown_.end() && known->second == text) return;
   // In place, not renamed: sysfs files are kept open and read again at offset 0.
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  // One that was shown and is not there now has been taken away: not made again.
+  const int create = known == shown_.end() ? O_CREAT : 0;
+  const int fd = ::open(file.c_str(), O_WRONLY | create | O_CLOEXEC, 0644);
   if (fd < 0) return;
   const bool ok = ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
                   ::ftruncate(fd, static_cast<off_t>(text.size())) == 0;

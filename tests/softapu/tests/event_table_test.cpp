@@ -31,6 +31,20 @@ TEST(EventTable, one_thread_does_not_take_an_event_from_another) {
   EXPECT_EQ(std::async(std::launch::async, other).get(), WaitResult::timeout);
 }
 
+TEST(EventTable, raises_all_events_of_a_type_and_no_other) {
+  EventTable table;
+  const Ids signal{table.create(true)};
+  const Ids one{table.create(true, EventTable::kHwException)};
+  const Ids two{table.create(false, EventTable::kHwException)};
+  table.raise(EventTable::kHwException);
+  EXPECT_EQ(table.wait(signal, false, milliseconds{0}), WaitResult::timeout);
+  EXPECT_EQ(table.wait(one, false, milliseconds{0}), WaitResult::signalled);
+  EXPECT_EQ(table.wait(two, false, milliseconds{0}), WaitResult::signalled);
+  EXPECT_TRUE(table.is_of_type(one[0], EventTable::kHwException));
+  EXPECT_FALSE(table.is_of_type(signal[0], EventTable::kHwException));
+  EXPECT_FALSE(table.is_of_type(99, 0));
+}
+
 TEST(EventTable, keeps_a_manual_event_set_until_reset) {
   EventTable table;
   const Ids id{table.create(false)};

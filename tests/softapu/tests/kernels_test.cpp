@@ -2,6 +2,7 @@
 #include "queue/kernels.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,35 @@ TEST(Kernels, take_cost_and_effect_from_the_hint) {
   EXPECT_EQ(work.effect, KernelEffect::fill32);
   EXPECT_EQ(work.cost.workgroups, 3U);
   EXPECT_EQ(work.cost.ns_per_workgroup, 1234);
+}
+
+double cost_of_a_timed_kernel_with(void* arguments) {
+  const DeviceDescription device = small_device();
+  auto object = std::make_unique<Object>(4096);
+  object->words[1025] = kHintMagic;
+  object->words[1026] = 2;
+  object->words[1027] = 1000;
+  DispatchPacket packet = packet_for(*object, 3);
+  packet.kernarg_address = arguments;
+  const KernelWork work = KernelTable(device).resolve(packet);
+  EXPECT_EQ(work.effect, KernelEffect::none);
+  return work.cost.ns_per_workgroup;
+}
+
+TEST(Kernels, that_are_timed_take_their_cost_from_the_arguments) {
+  std::uint64_t ns = 123456789;
+  EXPECT_EQ(cost_of_a_timed_kernel_with(&ns), 123456789);
+  ns = 0;
+  EXPECT_EQ(cost_of_a_timed_kernel_with(&ns), 0);
+}
+
+TEST(Kernels, that_are_timed_fall_back_on_the_hint_for_arguments_that_are_none) {
+  std::uint64_t absurd = kMostTimedNs + 1;
+  EXPECT_EQ(cost_of_a_timed_kernel_with(&absurd), 1000);
+  EXPECT_EQ(cost_of_a_timed_kernel_with(nullptr), 1000);
+  void* unmapped = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_EQ(cost_of_a_timed_kernel_with(unmapped), 1000);
+  munmap(unmapped, 4096);
 }
 
 TEST(Kernels, cost_the_models_constant_without_a_hint) {

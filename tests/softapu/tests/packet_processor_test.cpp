@@ -125,6 +125,20 @@ TEST_F(PacketProcessorTest, completes_a_dispatch_in_modelled_time) {
   EXPECT_EQ(performed_, 1);
 }
 
+TEST_F(PacketProcessorTest, ends_nothing_and_takes_nothing_once_abandoned) {
+  dispatch(10, 1, true);
+  ring();
+  run_until(microseconds{5});
+  processor_.abandon();
+  dispatch(10, 2, true);
+  ring();
+  run_until(microseconds{50});
+  EXPECT_FALSE(processor_.in_flight());
+  EXPECT_TRUE(completed_.empty());
+  EXPECT_EQ(signals_[1], 1);
+  EXPECT_EQ(amd_queue_.read_dispatch_id, 1U);
+}
+
 TEST_F(PacketProcessorTest, writes_no_timestamps_without_profiling) {
   dispatch(10, 1, true);
   ring();

@@ -321,6 +321,27 @@ TEST_F(Registry, says_why_there_is_no_gpu) {
   EXPECT_NE(service_->degraded().front().find("no amdkfd"), std::string::npos);
 }
 
+TEST_F(Registry, says_that_a_gpu_is_gone_and_that_it_is_back) {
+  start();
+  world_.add(50);
+  topology_.queues.insert(50);
+  const auto id = added(50);
+  EXPECT_EQ(helper_.mode, ports::ProbeMode::continuous);
+  topology_.gone = true;
+  topology_.queues.clear();
+  ASSERT_EQ(service_->degraded().size(), 1U);
+  EXPECT_NE(service_->degraded().front().find("0000:04:00.0: it is gone"), std::string::npos);
+  scan();
+  EXPECT_EQ(helper_.mode, ports::ProbeMode::off);
+  EXPECT_EQ(report_.degraded_count, 1);
+  topology_.gone = false;
+  topology_.queues.insert(50);
+  scan();
+  EXPECT_TRUE(service_->degraded().empty());
+  EXPECT_EQ(helper_.mode, ports::ProbeMode::continuous);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
+}
+
 /// Registrations, exits, births, foreign changes and refusals in random order: at the end every
 /// value that no stranger changed is the original one, and nothing is left in ledger or store.
 class RandomLives : public ServiceTest, public ::testing::WithParamInterface<unsigned> {

@@ -141,6 +141,55 @@ TEST_F(SharedLevers, a_write_that_fails_is_shown_and_tried_again) {
   EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
 }
 
+TEST_F(SharedLevers, a_level_that_cannot_be_read_at_first_is_tried_again) {
+  levels_.read_error = core::Error{core::ErrorCode::denied, "read", "level", "GPU in reset"};
+  const auto id = gpu_process(50);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::denied);
+  loop_.advance(2000ms);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::denied);
+  levels_.read_error.reset();
+  loop_.advance(5000ms);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
+  remove(id);
+  EXPECT_EQ(levels_.level, Level::automatic);
+  expect_clean();
+}
+
+TEST_F(SharedLevers, a_level_that_was_never_read_needs_no_restoring) {
+  levels_.read_error = core::Error{core::ErrorCode::failed, "read", "level", "no file"};
+  const auto id = gpu_process(50);
+  remove(id);
+  levels_.read_error.reset();
+  loop_.advance(5000ms);
+  EXPECT_EQ(levels_.writes, 0);
+  expect_clean();
+}
+
+TEST_F(SharedLevers, a_level_that_no_gpu_takes_is_not_tried_again) {
+  levels_.read_error = core::Error{core::ErrorCode::unsupported, "read", "level", "no such thing"};
+  const auto id = gpu_process(50);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::unsupported);
+  levels_.read_error.reset();
+  loop_.advance(5000ms);
+  EXPECT_EQ(levels_.writes, 0);
+}
+
+TEST_F(SharedLevers, a_gpu_that_is_gone_while_its_level_is_held_gets_it_when_it_is_back) {
+  levels_.error = core::Error{core::ErrorCode::gone, "write", "level", "no such device"};
+  const auto id = gpu_process(50);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::gone);
+  levels_.error.reset();
+  loop_.advance(2000ms);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
+}
+
+TEST_F(SharedLevers, a_gpu_that_is_gone_keeps_no_level_to_restore) {
+  const auto id = gpu_process(50);
+  levels_.error = core::Error{core::ErrorCode::gone, "write", "level", "no such device"};
+  remove(id);
+  expect_clean();
+}
+
 TEST_F(SharedLevers, a_restore_that_fails_is_tried_again) {
   const auto id = gpu_process(50);
   levels_.error = core::Error{core::ErrorCode::denied, "write", "level", "GPU in reset"};

@@ -122,6 +122,27 @@ TEST_F(TelemetryTree, loses_only_the_reading_whose_file_is_bad) {
   EXPECT_EQ(t.temperature_celsius, 51.0);
 }
 
+TEST_F(TelemetryTree, is_read_in_turns_where_there_is_no_time) {
+  TelemetryReader reader(tree_.root(), kGpu);
+  ports::GpuTelemetry all;
+  // Without any time one reading each: none is left out for good.
+  for (int turn = 0; turn < 6; ++turn) {
+    const auto t = reader.read(std::chrono::nanoseconds(-1));
+    EXPECT_FALSE(reader.complete());
+    if (t.busy_percent) all.busy_percent = t.busy_percent;
+    if (t.temperature_celsius) all.temperature_celsius = t.temperature_celsius;
+    if (t.power_watts) all.power_watts = t.power_watts;
+    if (t.shader_clock_mhz) all.shader_clock_mhz = t.shader_clock_mhz;
+    if (t.gtt_used_bytes) all.gtt_used_bytes = t.gtt_used_bytes;
+    if (t.level) all.level = t.level;
+    EXPECT_FALSE(t.busy_percent && t.power_watts);
+  }
+  EXPECT_TRUE(all.busy_percent && all.temperature_celsius && all.power_watts &&
+              all.shader_clock_mhz && all.gtt_used_bytes && all.level);
+  EXPECT_TRUE(reader.read(std::chrono::minutes(1)).busy_percent);
+  EXPECT_TRUE(reader.complete());
+}
+
 TEST_F(TelemetryTree, takes_no_sensor_of_another_device) {
   put("hwmon/hwmon3/name", "k10temp\n");
   EXPECT_FALSE(read().temperature_celsius);

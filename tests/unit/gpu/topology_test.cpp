@@ -112,6 +112,15 @@ TEST_F(KfdTree, finds_the_gpu_beside_the_cpu) {
   EXPECT_TRUE(why_.empty());
 }
 
+TEST_F(KfdTree, knows_whether_a_gpu_is_there_still) {
+  node(0, kCpu, "0\n");
+  node(1, kRembrandt, "36834\n");
+  EXPECT_TRUE(topology_.present(36834));
+  EXPECT_FALSE(topology_.present(7));
+  node(1, kRembrandt, "no number\n");
+  EXPECT_FALSE(topology_.present(36834));
+}
+
 TEST_F(KfdTree, says_why_there_is_no_gpu) {
   EXPECT_TRUE(topology_.discover(why_).empty());
   EXPECT_NE(why_.find("amdkfd"), std::string::npos);

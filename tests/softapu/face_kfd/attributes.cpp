@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// The attributes of the driver in sysfs, and the device nodes, under faults. Only system calls by
+// number: the functions of the same names are replaced here.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include "face_kfd/face.h"
+
+namespace apusched::softapu {
+namespace {
+
+// Those of amdgpu_pm.c that ask the firmware, and therefore refuse while it cannot answer.
+constexpr std::array<std::string_view, 8> kNames = {
+    "gpu_busy_percent",  "mem_busy_percent", "power_dpm_state", "pp_power_profile_mode",
+    "pp_od_clk_voltage", "gpu_metrics",      "pp_dpm_sclk",     "pp_dpm_mclk"};
+constexpr std::array<std::string_view, 4> kHwmonPrefixes = {"temp", "power", "freq", "in"};
+
+bool is_hwmon_reading(std::string_view name) {
+  if (!name.ends_with("_input") && !name.ends_with("_average")) return false;
+  for (const auto prefix : kHwmonPrefixes)
+    if (name.starts_with(prefix)) return true;
+  return false;
+}
+
+void sleep_for(std::uint32_t milliseconds) {
+  timespec left{milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1'000'000};
+  // The kernel's mutexes are not interrupted by signals.
+  while (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &left, &left) != 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+DescriptorKind Face::kind_of_attribute(std::string_view name) {
+  if (name == kLevelFileName) return DescriptorKind::level_file;
+  for (const auto known : kNames)
+    if (name == known) return DescriptorKind::attribute;
+  return is_hwmon_reading(name) ? DescriptorKind::attribute : DescriptorKind::none;
+}
+
+int Face::before_attribute(int fd) {
+  const DescriptorKind kind = descriptors_.kind(fd);
+  if (device_ == nullptr ||
+      (kind != DescriptorKind::level_file && kind != DescriptorKind::attribute))
+    return 0;
+  const FaultState& faults = device_->unlocked().faults;
+  // sysfs asks the driver once for each time that a file is read from its beginning.
+  if (faults.active.load() == 0 || syscall(SYS_lseek, fd, 0, SEEK_CUR) > 0) return 0;
+  const int before = errno;
+  if (faults.has(Fault::slow_sysfs)) sleep_for(faults.slow_ms.load());
+  errno = before;
+  if (faults.has(Fault::gone)) return ENODEV;
+  return faults.has(Fault::resetting) || faults.has(Fault::suspended) ? EPERM : 0;
+}
+
+int Face::refuse_level(const void* data, std::size_t bytes) {
+  const auto level = parse_level(std::string_view(static_cast<const char*>(data), bytes));
+  if (!level || device_ == nullptr) return level ? 0 : EINVAL;
+  const std::uint32_t allowed = device_->unlocked().description.allowed_levels;
+  return (allowed >> static_cast<unsigned>(*level) & 1U) != 0 ? 0 : EINVAL;
+}
+
+int Face::refuse_open(DescriptorKind kind) {
+  if (device_ == nullptr) return 0;
+  const FaultState& faults = device_->unlocked().faults;
+  if (faults.has(Fault::gone)) return ENOENT;
+  // kfd_create_process: "KFD is locked"; who has it open already only gets another descriptor.
+  return kind == DescriptorKind::kfd && faults.has(Fault::resetting) ? EINVAL : 0;
+}
+
+}  // namespace apusched::softapu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What ioctls answer after a reset or a removal, and without memory. Sources: ../FIDELITY.md.
+#include <linux/kfd_ioctl.h>
+
+#include <cerrno>
+
+#include "face_kfd/kfd_process.h"
+
+namespace apusched::softapu {
+namespace {
+
+// Giving things back always works: a process can clean up whatever happened to the GPU.
+bool needs_hardware(unsigned long request) {
+  switch (request) {
+    case AMDKFD_IOC_ALLOC_MEMORY_OF_GPU:
+    case AMDKFD_IOC_MAP_MEMORY_TO_GPU:
+    case AMDKFD_IOC_CREATE_QUEUE:
+    case AMDKFD_IOC_UPDATE_QUEUE:
+    case AMDKFD_IOC_SET_CU_MASK:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool needs_memory(unsigned long request) {
+  return request == AMDKFD_IOC_ALLOC_MEMORY_OF_GPU || request == AMDKFD_IOC_CREATE_QUEUE;
+}
+
+}  // namespace
+
+int KfdProcess::refused(unsigned long request) {
+  const DeviceState& state = client_->device().unlocked();
+  const Client& me = state.clients[static_cast<std::uint32_t>(client_->index())];
+  if (needs_hardware(request)) {
+    if (state.faults.has(Fault::gone)) return ENODEV;
+    if (me.losses != state.faults.losses.load()) return EIO;
+  }
+  return needs_memory(request) && state.faults.has(Fault::no_memory) ? ENOMEM : 0;
+}
+
+void KfdProcess::describe(kfd_event_data& data) {
+  if (!events_.is_of_type(data.event_id, EventTable::kHwException)) return;
+  data.hw_exception_data = {KFD_HW_EXCEPTION_WHOLE_GPU_RESET, KFD_HW_EXCEPTION_GPU_HANG, 1,
+                            description().gpu_id};
+}
+
+}  // namespace apusched::softapu

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What programs see of the faults that softapu-ctl makes."""
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import unittest
+
+from session_test import BUILD, PATIENCE, PROGRAMS, Session, eventually, run
+
+CTL = BUILD / "softapu-ctl"
+DEVICE = "/sys/class/drm/card0/device"
+LEVEL = f"{DEVICE}/power_dpm_force_performance_level"
+
+# Plain ioctls of linux/kfd_ioctl.h; `ioctl` prints the name of the error or "ok".
+KFD = """
+import ctypes, errno, fcntl, os, struct, sys
+def attempt(what, *arguments):
+    try:
+        return what(*arguments) or "ok"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def say(word):
+    print(word, flush=True)
+def number(command, size):
+    return 3 << 30 | size << 16 | ord("K") << 8 | command
+def ioctl(command, data):
+    fcntl.ioctl(kfd, number(command, len(data)), data, True)
+def create_event(kind):
+    data = bytearray(struct.pack("QIIIIII", 0, 0, kind, 1, 0, 0, 0))
+    ioctl(0x08, data)
+    return struct.unpack("QIIIIII", data)[5]
+def allocate():
+    ioctl(0x16, bytearray(struct.pack("QQQQII", 4096, 4096, 0, 0, 1, 2)))
+def wait_for(event):
+    entry = (ctypes.c_uint32 * 12)()
+    entry[10] = event
+    data = bytearray(struct.pack("QIIII", ctypes.addressof(entry), 1, 1, 60000, 0))
+    ioctl(0x0c, data)
+    return struct.unpack("QIIII", data)[4], list(entry[:4])
+"""
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.session = Session()
+        self.addCleanup(self.session.__exit__)
+
+    def fault(self, *words):
+        return run(CTL, "--session", self.session.directory, "fault", *words)
+
+    def python(self, text):
+        return run(*self.session.command(sys.executable, "-c", KFD + text)).split()
+
+    @contextlib.contextmanager
+    def talking(self, text):
+        process = subprocess.Popen(self.session.command(sys.executable, "-c", KFD + text),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def loop(self):
+        return self.session.holder(command=[PROGRAMS / "decode_loop", "--rate", "100"])
+
+    def retired(self, process):
+        return sum(q["retired"] for q in self.session.stat()["queues"] if q["pid"] == process.pid)
+
+    def assert_goes_on(self, process):
+        before = self.retired(process)
+        eventually(lambda: self.retired(process) > before, "packets retire")
+
+    def assert_stands(self, process):
+        """Packets wait, and none has retired after something that takes longer than many."""
+        def stands():
+            queues = [q for q in self.session.stat()["queues"] if q["pid"] == process.pid]
+            return any(q["submitted"] > q["retired"] for q in queues)
+        eventually(stands, "packets wait")
+        before = self.retired(process)
+        run(*self.session.command("rocminfo"))
+        self.assertEqual(self.retired(process), before)
+
+    def test_a_hang_stops_everything_until_it_is_over(self):
+        with self.loop() as process:
+            self.assert_goes_on(process)
+            self.fault("hang")
+            self.assert_stands(process)
+            busy = self.session.device / "gpu_busy_percent"
+            eventually(lambda: int(busy.read_text()) == 100, "it reads busy")
+            self.fault("clear")
+            self.assert_goes_on(process)
+
+    def test_a_stopped_queue_stops_nobody_else(self):
+        with self.loop() as stopped, self.loop() as other:
+            self.fault("stop-queue", str(stopped.pid))
+            self.assert_stands(stopped)
+            self.assert_goes_on(other)
+            self.fault("clear", "stop-queue")
+            self.assert_goes_on(stopped)
+
+    def test_a_reset_loses_kernels_and_queues_but_new_clients_work(self):
+        with self.loop() as process:
+            self.assert_goes_on(process)
+            self.fault("reset")
+            self.assert_stands(process)
+            self.assertEqual(self.session.stat()["kernels_in_flight"], 0)
+            self.assertEqual(self.session.stat()["losses"], 1)
+
+    def test_a_reset_is_told_to_who_waits_for_it_and_its_ioctls_fail(self):
+        with self.talking("kfd = os.open('/dev/kfd', os.O_RDWR)\n"
+                          "event = create_event(3)\n"
+                          "say(attempt(allocate))\n"
+                          "say(wait_for(event))\n"
+                          "say(attempt(allocate))\n") as process:
+            self.assertEqual(process.stdout.readline(), "ok\n")
+            self.fault("reset")
+            # complete; whole GPU, hang, memory lost
+            self.assertIn("(0, [0, 0, 1,", process.stdout.readline())
+            self.assertEqual(process.stdout.readline(), "EIO\n")
+
+    def test_nobody_joins_during_a_reset(self):
+        program = ("say(attempt(os.open, '/dev/kfd', os.O_RDWR))\n"
+                   f"fd = os.open('{LEVEL}', os.O_RDWR)\n"
+                   "say(attempt(os.read, fd, 9)); say(attempt(os.write, fd, b'high'))\n")
+        self.fault("reset", "hold")
+        self.assertEqual(self.python(program), ["EINVAL", "EPERM", "EPERM"])
+        self.fault("clear", "reset")
+        self.assertEqual(self.python(program)[2], "4")
+
+    def test_a_suspended_gpu_refuses_its_files(self):
+        program = "".join(
+            f"say(attempt(lambda: open('{DEVICE}/{name}').read().split()[0]))\n"
+            for name in ("gpu_busy_percent", "hwmon/hwmon3/temp1_input", "mem_info_vram_total"))
+        self.fault("suspend")
+        self.assertEqual(self.python(program), ["EPERM", "EPERM", str(512 << 20)])
+        out = subprocess.run(self.session.command("cat", f"{DEVICE}/gpu_busy_percent"),
+                             check=False, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertIn(os.strerror(errno.EPERM), out.stderr)
+        self.fault("clear")
+        self.assertNotIn("EPERM", self.python(program))
+
+    def test_a_level_is_refused_as_sysfs_does(self):
+        program = (f"fd = os.open('{LEVEL}', os.O_WRONLY)\n"
+                   "for word in (b'warp', b'high low', b'', b'perf_determinism', b'low'):\n"
+                   "    say(attempt(os.write, fd, word))\n")
+        self.assertEqual(self.python(program), ["EINVAL", "EINVAL", "EINVAL", "EINVAL", "3"])
+        eventually(lambda: self.session.stat()["level"] == "low", "the last one is in force")
+
+    def test_slow_files_are_read_slowly_and_once(self):
+        # Host time, from below only: a busy machine is slower still.
+        program = ("import time\n"
+                   f"start = time.monotonic(); text = open('{LEVEL}').read()\n"
+                   "say(text.strip()); say(time.monotonic() - start > 0.5)\n")
+        self.fault("slow-sysfs", "500")
+        self.assertEqual(self.python(program), ["auto", "True"])
+
+    def test_a_file_vanishes_and_comes_back_alive(self):
+        busy = self.session.device / "gpu_busy_percent"
+        self.fault("vanish", "gpu_busy_percent")
+        self.assertFalse(busy.exists())
+        with self.loop():
+            eventually(lambda: self.session.stat()["busy_percent"] > 0, "readings go on")
+            self.assertFalse(busy.exists())
+            self.fault("clear")
+            eventually(lambda: int(busy.read_text()) > 0, "the file is alive")
+
+    def test_a_device_goes_and_comes_back(self):
+        node = self.session.directory / "sys/class/kfd/kfd/topology/nodes/1"
+        with self.loop() as process:
+            queues = self.session.proc / str(process.pid) / "queues"
+            self.fault("gone")
+            self.assertFalse(node.exists())
+            self.assertEqual(list(queues.iterdir()), [])
+            for path in ("/dev/kfd", "/dev/dri/renderD128"):
+                self.assertEqual(self.python(f"say(attempt(os.open, '{path}', os.O_RDWR))"),
+                                 ["ENOENT"])
+            out = subprocess.run(self.session.command("rocminfo"), check=False,
+                                 capture_output=True, text=True, timeout=PATIENCE)
+            self.assertNotIn("gfx1035", out.stdout)
+        self.fault("clear")
+        self.assertIn("gfx1035", run(*self.session.command("rocminfo")))
+        self.session.check("barriers-busy")
+
+    def test_memory_runs_out(self):
+        program = "kfd = os.open('/dev/kfd', os.O_RDWR)\nsay(attempt(allocate))\n"
+        self.fault("no-memory")
+        self.assertEqual(self.python(program), ["ENOMEM"])
+        self.fault("clear")
+        self.assertEqual(self.python(program), ["ok"])
+
+    def test_somebody_else_writes_the_level(self):
+        self.fault("level", "low")
+        eventually(lambda: self.session.stat()["level"] == "low", "the level")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a mount namespace")
+    def test_rocm_smi_waits_for_the_holder_of_its_mutex(self):
+        # In a /dev/shm of its own: the mutex is everybody's on this machine.
+        private = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "-"]
+        holder = subprocess.Popen(
+            [*private, str(CTL), "--session", str(self.session.directory), "fault", "rsmi-mutex"],
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.terminate)
+        self.assertTrue(holder.stdout.readline().startswith("holding"))
+        self.assertEqual(self.fault("list").split(), ["rsmi-mutex"])
+        beside = ["nsenter", "--target", str(holder.pid), "--mount",
+                  *self.session.command("rocm-smi", "--showperflevel")]
+        # rsmi_init waits five seconds and gives up.
+        out = subprocess.run(beside, check=False, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertNotIn("Performance Level: auto", out.stdout)
+        # Keeps the namespace when the holder ends; nsenter has entered once cat answers.
+        other = subprocess.Popen(["nsenter", "--target", str(holder.pid), "--mount", "cat"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(other.stdout.close)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.stdin.close)
+        other.stdin.write(b"in\n")
+        other.stdin.flush()
+        self.assertEqual(other.stdout.readline(), b"in\n")
+        self.fault("clear")
+        self.assertEqual(holder.wait(PATIENCE), 0)
+        beside[2] = str(other.pid)
+        self.assertIn("Performance Level: auto", run(*beside))
+
+    def test_the_list_says_what_there_is(self):
+        self.fault("hang")
+        self.fault("slow-sysfs", "700")
+        self.fault("vanish", "gpu_busy_percent")
+        self.assertEqual(self.fault("list").splitlines(),
+                         ["hang", "slow-sysfs 700", "vanish gpu_busy_percent"])
+        self.fault("clear", "hang")
+        self.assertNotIn("hang", self.session.stat()["faults"])
+        self.fault("clear")
+        self.assertEqual(self.fault("list"), "")
+
+    def test_what_is_wrong_with_a_command_is_named(self):
+        for words, status, said in (
+                (["bogus"], 2, "bogus"), ([], 2, "which"), (["reset", "soon"], 2, "soon"),
+                (["slow-sysfs", "0"], 2, "0"), (["stop-queue", "1"], 1, "process 1"),
+                (["vanish", "../ready"], 1, "../ready"), (["vanish", "nothing"], 1, "nothing"),
+                (["level", "warp"], 1, "warp"), (["clear", "bogus"], 2, "bogus")):
+            with self.subTest(words=words):
+                result = subprocess.run(
+                    [str(CTL), "--session", str(self.session.directory), "fault", *words],
+                    check=False, capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(result.returncode, status, result.stderr)
+                self.assertIn(said, result.stderr)
+        result = subprocess.run([str(CTL), "--session", "/nonexistent", "fault", "list"],
+                                check=False, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/nonexistent", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
