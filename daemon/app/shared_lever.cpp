@@ -171,7 +171,7 @@ void SharedLever::write_failed(const std::string& id, const core::Error& error) 
     if (!held) slots_.erase(id);
     return;
   }
-  if (error.code == core::ErrorCode::contended && !held && entry->intended) {
+  if (error.code == core::ErrorCode::contended && !held && entry != nullptr && entry->intended) {
     book_.drop_intention(key(id));
     return reconcile(id);
   }

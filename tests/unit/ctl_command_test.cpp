@@ -17,7 +17,7 @@ using testing::HasSubstr;
 class Command : public testing::Test {
  protected:
   /// Runs a command line against the fake daemon.
-  Outcome<void> run(std::vector<std::string> words, bool json = false) {
+  Outcome<void> run(std::vector<std::string> words, bool as_json = false) {
     CLI::App app;
     Action action;
     add_status(app, action);
@@ -29,7 +29,7 @@ class Command : public testing::Test {
     std::ranges::reverse(words);  // CLI11 takes them last first
     app.parse(words);
     out_.str("");
-    Session session{daemon_, out_, Style(false), json, false};
+    Session session{daemon_, out_, Style(false), as_json, false};
     return action(session);
   }
   [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out_.str()); }

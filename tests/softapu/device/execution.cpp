@@ -105,38 +105,105 @@ std::int64_t DeviceModel::room_at(std::size_t cu, const Run& run) const {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     const Run& other = s_.runs[s_.live[i]];
     const CuMask& mask = s_.queues[other.queue].mask;
-    if ((other.filled >> engine & 1U) == 0 || other.start_ns >= run.start_ns || !mask.test(cu))
+    if ((other.filled >> engine & 1U) == 0 || other.start_ns >= run.start_ns || !mask.test(cu) ||
+        mapped_at(s_.queues[other.queue]) != 0)
       continue;
     room = std::max(room, run.start_ns + static_cast<std::int64_t>(other.group_ns / clock));
   }
   return room;
 }
 
-// Adds the unit's share of each kernel to the kernel's rate.
+// 0: the queue is mapped. Else when it will be, or at least when to look again.
+std::int64_t DeviceModel::mapped_at(const QueueState& queue) const {
+  if (queue.unmapped_until_ns > s_.now_ns) return queue.unmapped_until_ns;
+  if (std::popcount(s_.busy_lists) < 2) return 0;
+  const std::uint64_t mine = std::uint64_t{1} << list_of(queue);
+  const std::int64_t turn = s_.now_ns / quantum_ns() % std::popcount(s_.busy_lists);
+  return turn == std::popcount(s_.busy_lists & (mine - 1)) ? 0 : next_turn();
+}
+
+std::int64_t DeviceModel::quantum_ns() const {
+  return std::int64_t{std::max(1U, s_.description.queue_quantum_us)} * 1000;
+}
+
+std::uint32_t DeviceModel::list_of(const QueueState& queue) const {
+  const std::uint32_t slots = s_.description.num_cp_queues;
+  return slots == 0 ? 0 : std::min(queue.rank / slots, 63U);
+}
+
+// With more queues than slots, the runlist is a chain of lists; those with work take turns.
+void DeviceModel::find_busy_lists() {
+  s_.busy_lists = 0;
+  for (std::uint32_t i = 0; i < s_.live_count; i++) {
+    const Run& run = s_.runs[s_.live[i]];
+    if (run.phase == RunPhase::executing)
+      s_.busy_lists |= std::uint64_t{1} << list_of(s_.queues[run.queue]);
+  }
+}
+
+// When other queues are mapped.
+std::int64_t DeviceModel::next_turn() const {
+  if (std::popcount(s_.busy_lists) < 2) return std::numeric_limits<std::int64_t>::max();
+  return (s_.now_ns / quantum_ns() + 1) * quantum_ns();
+}
+
+void DeviceModel::rank_queues() {
+  s_.queue_count = 0;
+  for (QueueState& queue : s_.queues) {
+    if (queue.used == 0) continue;
+    s_.queue_count++;
+    queue.rank = static_cast<std::uint32_t>(std::count_if(
+        s_.queues.begin(), s_.queues.end(),
+        [&](const QueueState& other) { return other.used != 0 && other.serial < queue.serial; }));
+  }
+}
+
+// HWS knows only the runlist of all processes; MES takes one queue out (kfd_device_queue_manager.c,
+// update_queue).
+void DeviceModel::unmap_for_change(std::uint32_t changed) {
+  const std::int64_t until = s_.now_ns + std::int64_t{s_.description.remap_us} * 1000;
+  for (std::uint32_t q = 0; q < kMaxQueues; q++)
+    if (s_.queues[q].used != 0 && (q == changed || s_.description.mes == 0))
+      s_.queues[q].unmapped_until_ns = until;
+}
+
+// Adds the unit's share of each kernel to the kernel's rate. With MES, priorities count only
+// between queues of one process; processes share evenly (add_queue_mes: the global priority of a
+// gang is always normal).
 void DeviceModel::share_unit(std::size_t cu) {
   const std::size_t engine = s_.description.engine_of_cu[cu];
   std::array<std::uint32_t, kMaxRuns> sharing;
+  std::array<double, kMaxClients> sum{};
   std::size_t count = 0;
-  double sum = 0;
+  std::size_t groups = 0;
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     const QueueState& queue = s_.queues[run.queue];
     if (run.phase != RunPhase::executing || run.shares[engine].left <= 0 || !queue.mask.test(cu))
       continue;
-    if (const auto room = room_at(cu, run); room > s_.now_ns) {
+    if (const auto room = std::max(room_at(cu, run), mapped_at(queue)); room > s_.now_ns) {
       run.room_ns = run.room_ns == 0 ? room : std::min(run.room_ns, room);
       continue;
     }
     sharing[count++] = s_.live[i];
-    sum += weight(queue);
+    double& of_group = sum[sharing_group(queue)];
+    if (of_group == 0) groups++;
+    of_group += weight(queue);
   }
   for (std::size_t i = 0; i < count; i++) {
     Run& run = s_.runs[sharing[i]];
-    run.shares[engine].rate += weight(s_.queues[run.queue]) / sum;
+    const QueueState& queue = s_.queues[run.queue];
+    run.shares[engine].rate +=
+        weight(queue) / sum[sharing_group(queue)] / static_cast<double>(groups);
   }
 }
 
+std::size_t DeviceModel::sharing_group(const QueueState& queue) const {
+  return s_.description.mes == 0 ? 0 : queue.client;
+}
+
 void DeviceModel::rerate() {
+  find_busy_lists();
   std::array<double, kMaxRuns> before;
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
@@ -151,6 +218,10 @@ void DeviceModel::rerate() {
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     Run& run = s_.runs[s_.live[i]];
     for (EngineShare& share : run.shares) share.rate = std::min(share.rate, share.max_cus) * clock;
+    // Whether there is room or not: the packet processor takes the time when it takes the packet.
+    if (run.begin_ns == 0 && run.phase == RunPhase::executing &&
+        mapped_at(s_.queues[run.queue]) == 0)
+      run.begin_ns = std::max(s_.now_ns, run.start_ns);
     if (time_left(run) < before[i]) earlier[s_.queues[run.queue].client] = true;
   }
   for (std::uint32_t c = 0; c < kMaxClients; c++)

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <string>
 
+#include "device/power.h"
+
 namespace apusched::softapu {
 namespace {
 
-// How often the firmware looks at the load. Modelled: no public figure; amdgpu's own gpu_metrics
-// are averaged over about as long.
-constexpr std::int64_t kGovernorPeriodNs = 5'000'000;
+// How often the firmware looks at load, power and heat. Assumed: its metrics table is renewed about
+// as often (SMU tables are cached for 1 ms, amdgpu_smu.h).
+constexpr std::int64_t kGovernorPeriodNs = 1'000'000;
 
 constexpr std::array<std::string_view, kLevels> kLevelNames = {"auto",
                                                                "low",
@@ -19,7 +21,13 @@ constexpr std::array<std::string_view, kLevels> kLevelNames = {"auto",
                                                                "profile_standard",
                                                                "profile_min_sclk",
                                                                "profile_min_mclk",
-                                                               "profile_peak"};
+                                                               "profile_peak",
+                                                               "profile_exit",
+                                                               "perf_determinism"};
+
+bool is_profile(Level level) {
+  return level >= Level::profile_standard && level <= Level::profile_peak;
+}
 
 std::uint32_t index(QueueIndex queue) {
   return static_cast<std::uint32_t>(queue);
@@ -61,7 +69,7 @@ CuMask DeviceModel::all_cus() const {
 }
 
 std::uint32_t DeviceModel::sclk_mhz() const {
-  return s_.description.sclk.mhz[s_.sclk_index];
+  return s_.sclk_mhz;
 }
 std::uint32_t DeviceModel::mclk_mhz() const {
   return s_.description.mclk.mhz[s_.mclk_index];
@@ -74,6 +82,7 @@ bool DeviceModel::anything_running() const {
 
 std::int64_t DeviceModel::next_event(std::int64_t limit) const {
   std::int64_t next = std::min(limit, std::max(s_.governor_ns, s_.now_ns + 1));
+  next = std::min(next, next_turn());
   for (std::uint32_t i = 0; i < s_.live_count; i++) {
     const Run& run = s_.runs[s_.live[i]];
     if (run.phase == RunPhase::launching) next = std::min(next, run.start_ns);
@@ -102,7 +111,9 @@ void DeviceModel::pass_time(std::int64_t until) {
   const double tau = s_.description.load_time_constant_us * 1000.0;
   const double keep = tau > 0 ? std::exp(-dt / tau) : 0;
   s_.load = s_.load * keep + (executing ? 1.0 - keep : 0.0);
+  const std::int64_t elapsed = until - s_.now_ns;
   s_.now_ns = until;
+  settle_power(s_, elapsed, s_.live_count > 0);
 }
 
 bool DeviceModel::change_phases() {
@@ -135,50 +146,7 @@ bool DeviceModel::change_phases() {
 
 bool DeviceModel::govern() {
   if (s_.now_ns >= s_.governor_ns) s_.governor_ns = s_.now_ns + kGovernorPeriodNs;
-  const std::uint32_t top = s_.description.sclk.count - 1;
-  std::uint32_t want = s_.sclk_index;
-  switch (s_.level) {
-    case Level::low:
-    case Level::profile_min_sclk:
-      want = 0;
-      break;
-    case Level::high:
-    case Level::profile_peak:
-      want = top;
-      break;
-    case Level::profile_standard:
-      want = top / 2;
-      break;
-    case Level::manual:
-      break;
-    case Level::automatic:
-    case Level::profile_min_mclk:
-      // Full clock from 80 % load, as a governor with some head-room does.
-      want = std::min(top, static_cast<std::uint32_t>(s_.load * 1.25 * (top + 1)));
-      break;
-  }
-  choose_mclk();
-  if (want == s_.sclk_index) return false;
-  s_.sclk_index = want;
-  return true;
-}
-
-void DeviceModel::choose_mclk() {
-  const std::uint32_t top = s_.description.mclk.count - 1;
-  switch (s_.level) {
-    case Level::low:
-    case Level::profile_min_mclk:
-      s_.mclk_index = 0;
-      break;
-    case Level::high:
-    case Level::profile_peak:
-      s_.mclk_index = top;
-      break;
-    case Level::manual:
-      break;
-    default:
-      s_.mclk_index = s_.load > 0.1 ? top : 0;
-  }
+  return choose_clocks(s_);
 }
 
 void DeviceModel::advance(Nanoseconds now) {
@@ -186,11 +154,12 @@ void DeviceModel::advance(Nanoseconds now) {
   while (s_.now_ns < target) {
     if (!anything_running()) {
       pass_time(target);
-      govern();
+      if (govern()) settle_power(s_, 0, false);
       return;
     }
+    const std::int64_t turn = next_turn();
     pass_time(next_event(target));
-    const bool phases = change_phases();
+    const bool phases = change_phases() || s_.now_ns == turn;
     const bool clock = s_.now_ns >= s_.governor_ns && govern();
     if (phases || clock) rerate();
   }
@@ -233,6 +202,7 @@ void DeviceModel::remove_client(ClientIndex client, Nanoseconds now) {
       drop_runs_of(q);
       s_.queues[q].used = 0;
     }
+  rank_queues();
   Client& gone = s_.clients[index(client)];
   gone.pid = 0;
   gone.vram_used = gone.gtt_used = 0;
@@ -253,6 +223,9 @@ std::optional<QueueIndex> DeviceModel::add_queue(ClientIndex client, const Queue
     queue.percent = spec.percent;
     queue.mask = all_cus();
     queue.mask_updates = queue.priority_updates = 0;
+    queue.serial = ++s_.queues_made;
+    queue.unmapped_until_ns = 0;
+    rank_queues();
     for (auto* counter :
          {&queue.counters.submitted, &queue.counters.launched, &queue.counters.retired,
           &queue.counters.dispatches, &queue.counters.barriers, &queue.counters.overlapped,
@@ -267,6 +240,7 @@ void DeviceModel::remove_queue(QueueIndex queue, Nanoseconds now) {
   advance(now);
   drop_runs_of(index(queue));
   s_.queues[index(queue)].used = 0;
+  rank_queues();
   rerate();
 }
 
@@ -274,6 +248,7 @@ void DeviceModel::set_mask(QueueIndex queue, const CuMask& mask, Nanoseconds now
   advance(now);
   s_.queues[index(queue)].mask = mask;
   s_.queues[index(queue)].mask_updates++;
+  unmap_for_change(index(queue));
   for (std::uint32_t i = 0; i < s_.live_count; i++)
     if (Run& run = s_.runs[s_.live[i]]; run.queue == index(queue)) deal_anew(run);
   rerate();
@@ -286,17 +261,39 @@ void DeviceModel::set_priority(QueueIndex queue, std::int32_t priority, std::uin
   state.priority = std::clamp(priority, -3, 3);
   state.percent = percent;
   state.priority_updates++;
+  unmap_for_change(index(queue));
   rerate();
+}
+
+void DeviceModel::set_cpu_load(double load, Nanoseconds now) {
+  advance(now);
+  s_.cpu_load = std::clamp(load, 0.0, 1.0);
+  if (govern()) rerate();
 }
 
 bool DeviceModel::set_level(Level level, Nanoseconds now) {
   advance(now);
   if ((s_.description.allowed_levels >> static_cast<unsigned>(level) & 1U) == 0) return false;
+  if (level == Level::profile_exit) {
+    // EINVAL without a profile to leave (amdgpu_dpm_force_performance_level).
+    if (!is_profile(s_.level)) return false;
+    level = s_.level_before_profile;
+  }
+  if (is_profile(level) && !is_profile(s_.level)) s_.level_before_profile = s_.level;
   s_.level = level;
   s_.level_writes++;
+  if (!anything_running()) s_.sclk_mhz = 0;  // nobody sees the ramp
   govern();
   rerate();
   return true;
+}
+
+// What GFXOFF adds to the first launch after it.
+std::int64_t DeviceModel::wake_ns() {
+  if (s_.gfx_off == 0) return 0;
+  s_.gfx_off = 0;
+  s_.idle_since_ns = s_.now_ns;
+  return std::int64_t{s_.description.power.gfxoff_wake_us} * 1000;
 }
 
 std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& cost,
@@ -312,8 +309,8 @@ std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& 
   deal(run, cost);
   run.group_ns = cost.ns_per_workgroup;
   run.waves_per_group = cost.waves_per_workgroup;
-  run.room_ns = 0;
-  run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns;
+  run.room_ns = run.begin_ns = 0;
+  run.start_ns = s_.now_ns + s_.description.dispatch_overhead_ns + wake_ns();
   run.end_ns = 0;
   const auto i = static_cast<std::uint32_t>(free - s_.runs.begin());
   s_.live[s_.live_count++] = i;
@@ -323,7 +320,7 @@ std::optional<RunIndex> DeviceModel::launch(QueueIndex queue, const KernelCost& 
 std::optional<RunTimes> DeviceModel::collect(RunIndex run) {
   const auto i = static_cast<std::uint32_t>(run);
   if (s_.runs[i].phase != RunPhase::ended) return std::nullopt;
-  const RunTimes times{Nanoseconds{s_.runs[i].start_ns}, Nanoseconds{s_.runs[i].end_ns}};
+  const RunTimes times{Nanoseconds{s_.runs[i].begin_ns}, Nanoseconds{s_.runs[i].end_ns}};
   const auto end = s_.live.begin() + s_.live_count;
   const auto at = std::find(s_.live.begin(), end, i);
   if (at != end) free_live(static_cast<std::uint32_t>(at - s_.live.begin()));

@@ -68,7 +68,9 @@ class DeviceModel {
   void set_mask(QueueIndex queue, const CuMask& mask, Nanoseconds now);
   void set_priority(QueueIndex queue, std::int32_t priority, std::uint32_t percent,
                     Nanoseconds now);
-  // False: the model's chip refuses this level.
+  // 0..1, of all CPUs together: what it leaves of the package's power.
+  void set_cpu_load(double load, Nanoseconds now);
+  // False: the model's chip refuses this level, or there is no profile to leave.
   bool set_level(Level level, Nanoseconds now);
 
   // Empty: no room for another kernel now.
@@ -97,11 +99,19 @@ class DeviceModel {
   [[nodiscard]] double units_in(const CuMask& mask, std::size_t engine) const;
   [[nodiscard]] std::uint32_t engines_filled_by(const Run& run) const;
   [[nodiscard]] std::int64_t room_at(std::size_t cu, const Run& run) const;
+  [[nodiscard]] std::size_t sharing_group(const QueueState& queue) const;
   void share_unit(std::size_t cu);
   [[nodiscard]] bool anything_running() const;
   void drop_runs_of(std::uint32_t queue);
   void free_live(std::uint32_t position);
-  void choose_mclk();
+  std::int64_t wake_ns();
+  void rank_queues();
+  void unmap_for_change(std::uint32_t queue);
+  [[nodiscard]] std::int64_t quantum_ns() const;
+  [[nodiscard]] std::uint32_t list_of(const QueueState& queue) const;
+  void find_busy_lists();
+  [[nodiscard]] std::int64_t next_turn() const;
+  [[nodiscard]] std::int64_t mapped_at(const QueueState& queue) const;
 
   DeviceState& s_;
   RateObserver& observer_;

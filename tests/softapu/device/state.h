@@ -31,12 +31,31 @@ enum class Level : std::uint32_t {
   profile_min_sclk,
   profile_min_mclk,
   profile_peak,
+  profile_exit,  // written only: back to the level before profile_*
+  perf_determinism,
 };
-inline constexpr std::size_t kLevels = 8;
+inline constexpr std::size_t kLevels = 10;
 
 struct DpmTable {
   std::uint32_t count = 0;
   std::array<std::uint32_t, kMaxDpmStates> mhz{};
+};
+
+// Sources and assumptions: ../FIDELITY.md.
+struct PowerDescription {
+  double idle_w = 0;
+  double gfx_w = 0;  // on top, at the highest clock and full load
+  double cpu_w = 0;  // on top, with all CPUs busy
+  double tdp_w = 0;  // of the package; 0: no limit
+  double ambient_c = 0;
+  double c_per_w = 0;  // above ambient, when settled
+  double limit_c = 0;  // throttles from here; 0: never
+  std::uint32_t thermal_time_ms = 0;
+  std::uint32_t ramp_mhz_per_ms = 0;        // 0: a clock is there at once
+  std::uint32_t gfxoff_after_us = 0;        // of idleness; 0: never
+  std::uint32_t gfxoff_wake_us = 0;         // until the first workgroup after GFXOFF
+  std::uint32_t queues_forbid_gfxoff = 0;   // 1: off only without any queue
+  std::uint32_t two_clients_pin_clock = 0;  // 1: two processes with queues mean full clock
 };
 
 // What a model file says, in the form that the preload library needs (no strings to parse there).
@@ -55,9 +74,13 @@ struct DeviceDescription {
   std::uint32_t wave_slots_per_cu = 0;  // 0: no limit
   std::uint32_t gfx_major = 0;
   std::uint32_t drm_render_minor = 0;
+  std::uint32_t num_cp_queues = 0;     // mapped at a time; 0: no limit
+  std::uint32_t queue_quantum_us = 0;  // of a mapped queue when there are more
+  std::uint32_t remap_us = 0;          // queues are unmapped so long for a change
+  std::uint32_t mes = 0;               // 1: scheduled by MES, else by HWS
+  std::uint32_t discrete = 0;  // 1: no APU
   std::uint32_t pci_device = 0;
   std::uint32_t pci_revision = 0;
-  std::uint32_t num_cp_queues = 0;
   std::uint32_t max_in_flight_per_queue = 0;
   std::uint32_t allowed_levels = 0;  // bit per Level
   DpmTable sclk;
@@ -72,6 +95,7 @@ struct DeviceDescription {
   std::uint32_t workgroup_ns = 0;           // a kernel that states no cost
   std::uint32_t copy_bytes_per_us = 0;      // blit kernels, at the reference clock
   std::uint32_t load_time_constant_us = 0;  // of the clock governor at level auto
+  PowerDescription power;
 };
 
 struct CuMask {
@@ -113,6 +137,9 @@ struct QueueState {
   CuMask mask;
   std::uint64_t mask_updates = 0;
   std::uint64_t priority_updates = 0;
+  std::uint64_t serial = 0;            // order of creation
+  std::uint32_t rank = 0;              // among the queues of the device, by serial
+  std::int64_t unmapped_until_ns = 0;  // while a change of it is applied
   QueueCounters counters;
 };
 
@@ -134,14 +161,19 @@ struct Run {
   std::uint32_t waves_per_group = 1;
   std::uint32_t filled = 0;   // one bit for each engine that it fills
   std::int64_t start_ns = 0;  // first workgroup, if there is room
-  std::int64_t room_ns = 0;   // next time at which a full CU has room for it; 0: none
+  std::int64_t begin_ns = 0;  // its queue is mapped; 0: not yet
+  std::int64_t room_ns = 0;   // next time at which it may get more CUs; 0: none
   std::int64_t end_ns = 0;
 };
+
+inline constexpr std::uint32_t kThrottlePower = 1;
+inline constexpr std::uint32_t kThrottleHeat = 2;
 
 struct DeviceState {
   DeviceDescription description;
   Level level = Level::automatic;
-  std::uint32_t sclk_index = 0;
+  Level level_before_profile = Level::automatic;
+  std::uint32_t sclk_mhz = 0;
   std::uint32_t mclk_index = 0;
   double load = 0;               // smoothed, 0..1, what the clock governor sees
   std::int64_t now_ns = 0;       // everything below is up to date at this time
@@ -150,10 +182,22 @@ struct DeviceState {
   std::uint64_t level_writes = 0;
   std::uint64_t clients_seen = 0;
   std::uint64_t clients_reaped = 0;
-  // Sensors, written by the supervisor.
+  std::uint64_t queues_made = 0;
+  std::uint32_t queue_count = 0;
+  std::uint64_t busy_lists = 0;  // of the runlist, one bit each, at now_ns
+  // Power and heat, up to now_ns (device/power.cpp).
+  double cpu_load = 0;  // 0..1, as it was last told
   double temperature_c = 0;
-  double power_w = 0;
-  std::uint32_t busy_percent = 0;
+  double gfx_power_w = 0;
+  double cpu_power_w = 0;
+  double power_w = 0;           // of the package
+  double thermal_cap = 1;       // 0..1 of the clock range that heat leaves
+  std::uint32_t throttled = 0;  // bits: kThrottlePower, kThrottleHeat
+  std::uint32_t gfx_off = 0;    // 1: in GFXOFF
+  std::int64_t idle_since_ns = 0;
+  std::int64_t clock_ns = 0;  // sclk_mhz is of this time
+  std::uint64_t gfxoff_entries = 0;
+  std::uint32_t busy_percent = 0;  // written by the supervisor
   std::array<Client, kMaxClients> clients;
   std::array<QueueState, kMaxQueues> queues;
   std::array<Run, kMaxRuns> runs;

@@ -43,6 +43,7 @@ std::uint32_t family_of(const DeviceDescription& d) {
   const std::string_view gfx = d.gfx_name.data();
   if (gfx.starts_with("gfx115")) return kFamilyGc1150;
   if (d.gfx_major >= 11) return kFamilyGc1101;
+  if (d.gfx_major == 10 && d.discrete != 0) return AMDGPU_FAMILY_NV;
   if (d.gfx_major == 10) return AMDGPU_FAMILY_YC;
   return gfx.starts_with("gfx94") ? AMDGPU_FAMILY_AI : AMDGPU_FAMILY_RV;
 }
@@ -68,7 +69,7 @@ drm_amdgpu_info_device device_info(const DeviceDescription& d) {
   info.num_rb_pipes = 1;
   info.enabled_rb_pipes_mask = 1;
   info.num_hw_gfx_contexts = 8;
-  info.ids_flags = AMDGPU_IDS_FLAGS_FUSION;
+  info.ids_flags = d.discrete != 0 ? 0 : AMDGPU_IDS_FLAGS_FUSION;
   // Address space as amdgpu_kms.c tells it, without what KFD keeps for itself.
   info.virtual_address_offset = 0x10000;
   info.virtual_address_max = 0x800000000000;

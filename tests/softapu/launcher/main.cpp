@@ -30,6 +30,8 @@ struct Options {
   fs::path join;
   bool serve = false;
   bool print_env = false;
+  std::vector<std::string> traps;
+  std::string cpu_load = "0";
   std::vector<std::string> command;
 };
 
@@ -86,7 +88,22 @@ int pass_on(int status) {
   return 128 + number;
 }
 
+SupervisorOptions supervisor_options(const Options& options) {
+  SupervisorOptions out;
+  for (const std::string& name : options.traps) {
+    const auto trap = trap_named(name);
+    if (!trap) throw ModelError("--trap: there is no \"" + name + "\"; see --help");
+    out.traps.set(*trap);
+  }
+  const auto load = CpuLoad::parse(options.cpu_load);
+  if (!load)
+    throw ModelError("--cpu-load: expected \"measured\" or 0 to 1, got " + options.cpu_load);
+  out.cpu_load = *load;
+  return out;
+}
+
 int serve(const Options& options) {
+  const SupervisorOptions wanted = supervisor_options(options);
   const MachineModel model = read_model(Installation::find().model(options.model));
   if (const auto sentence = refusal(model)) {
     std::fprintf(stderr, "softapu-run: %s\n", sentence->c_str());
@@ -95,7 +112,7 @@ int serve(const Options& options) {
   int status = 0;
   {
     Session session(options.session, model);
-    Supervisor supervisor(session.directory(), model);
+    Supervisor supervisor(session.directory(), model, wanted);
     session.announce();
     if (options.serve) {
       std::printf("ready %s\n", session.directory().c_str());
@@ -117,12 +134,18 @@ int serve(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app{"Runs a command as if this machine had an AMD APU (a software model)."};
   Options options;
-  app.add_option("--model", options.model, "rembrandt, renoir or strix_halo")
+  app.add_option("--model", options.model, "name of a file in models/, without .json")
       ->capture_default_str();
   app.add_option("--session", options.session, "directory of a session that stays");
   app.add_option("--join", options.join, "directory of a session that is being served");
   app.add_flag("--serve", options.serve, "serve the session until killed");
   app.add_flag("--print-env", options.print_env, "with --join: print the environment");
+  std::string traps = "texts that parsers fall over:";
+  for (const auto& [trap, name] : kTraps) traps += " " + std::string(name);
+  app.add_option("--trap", options.traps, traps)->delimiter(',')->expected(1);
+  app.add_option("--cpu-load", options.cpu_load,
+                 "load of the CPUs, which share the package's power: 0 to 1, or measured")
+      ->capture_default_str();
   app.prefix_command();
   CLI11_PARSE(app, argc, argv);
   options.command = app.remaining();

@@ -70,7 +70,7 @@ Session::Session(const fs::path& path, const MachineModel& model)
   take_lock();
   remove_content();
   const mode_t old = ::umask(022);
-  make_tree(TreePaths(directory_, model), model);
+  make_tree(directory_, {model});
   make_tools(directory_);
   make_device_nodes(directory_, model);
   ::umask(old);

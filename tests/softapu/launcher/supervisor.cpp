@@ -15,9 +15,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
+
+#include "device/power.h"
 
 namespace apusched::softapu {
 namespace {
@@ -46,8 +49,11 @@ int listen_at(const std::filesystem::path& directory) {
 
 }  // namespace
 
-Supervisor::Supervisor(const std::filesystem::path& directory, const MachineModel& model)
-    : description_(model.device), tree_(TreePaths(directory, model), model) {
+Supervisor::Supervisor(const std::filesystem::path& directory, const MachineModel& model,
+                       const SupervisorOptions& options)
+    : description_(model.device),
+      tree_(TreePaths(directory, model), model, options.traps),
+      cpu_load_(options.cpu_load) {
   device_ = SharedDevice::create((directory / kStateFile).string(), description_);
   if (device_ == nullptr) check(-1, "state file");
   epoll_ = check(epoll_create1(EPOLL_CLOEXEC), "epoll");
@@ -254,14 +260,24 @@ void Supervisor::refresh() {
     if (elapsed >= kPeriod / 2 || last_refresh_.count() == 0) {
       const double window = static_cast<double>(elapsed.count());
       const double busy = static_cast<double>(state.busy_ns - last_busy_ns_) / window;
-      tree_.update_sensors(state, std::clamp(busy, 0.0, 1.0), elapsed);
+      access->set_cpu_load(cpu_load_.sample(), access.now());
+      // The firmware says "busy" for a clock that it keeps up (ROCm/TheRock#7578).
+      state.busy_percent =
+          clock_is_pinned(state)
+              ? 100
+              : static_cast<std::uint32_t>(std::lround(std::clamp(busy, 0.0, 1.0) * 100));
       last_refresh_ = access.now();
       last_busy_ns_ = state.busy_ns;
     }
-    readings.sclk_index = state.sclk_index;
+    readings.now = access.now();
+    readings.sclk_mhz = state.sclk_mhz;
     readings.mclk_index = state.mclk_index;
     readings.busy_percent = state.busy_percent;
     readings.power_w = state.power_w;
+    readings.gfx_power_w = state.gfx_power_w;
+    readings.cpu_power_w = state.cpu_power_w;
+    readings.cpu_load = state.cpu_load;
+    readings.throttled = state.throttled;
     readings.temperature_c = state.temperature_c;
     readings.level = state.level;
     for (const Client& client : state.clients) {

@@ -12,16 +12,23 @@
 #include <string>
 
 #include "device/shared_device.h"
+#include "launcher/cpu_load.h"
 #include "session/layout.h"
 #include "sysfs/live.h"
 
 namespace apusched::softapu {
 
+struct SupervisorOptions {
+  Traps traps;
+  CpuLoad cpu_load;
+};
+
 class Supervisor {
  public:
   // Blocks the signals it handles (INT, TERM, HUP, QUIT, CHLD) in this thread. Throws
   // std::system_error.
-  Supervisor(const std::filesystem::path& directory, const MachineModel& model);
+  Supervisor(const std::filesystem::path& directory, const MachineModel& model,
+             const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -52,6 +59,7 @@ class Supervisor {
 
   DeviceDescription description_;
   LiveTree tree_;
+  CpuLoad cpu_load_;
   std::unique_ptr<SharedDevice> device_;
   int epoll_ = -1, listen_ = -1, signals_ = -1, inotify_ = -1, timer_ = -1;
   bool timer_on_ = false;

@@ -3,18 +3,13 @@
 
 #include <hsa/amd_hsa_signal.h>
 
-#include <atomic>
+#include "queue/shared_word.h"
 
 namespace apusched::softapu {
 namespace {
 
 amd_signal_t* signal_at(std::uint64_t handle) {
   return reinterpret_cast<amd_signal_t*>(handle);  // NOLINT: that is what a handle is
-}
-
-template <class T>
-std::atomic_ref<T> atomic_at(volatile T* address) {
-  return std::atomic_ref<T>(*const_cast<T*>(address));  // NOLINT: shared with the client
 }
 
 }  // namespace

@@ -2,16 +2,12 @@
 #include "queue/packet_processor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+
+#include "queue/shared_word.h"
 
 namespace apusched::softapu {
 namespace {
-
-template <class T>
-std::atomic_ref<T> atomic_at(volatile T* address) {
-  return std::atomic_ref<T>(*const_cast<T*>(address));  // NOLINT: shared with the client
-}
 
 std::uint64_t groups(std::uint64_t grid, std::uint64_t group) {
   return group == 0 ? 0 : (grid + group - 1) / group;

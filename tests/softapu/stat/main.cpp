@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // softapu-stat DIR: the device state of a session as JSON.
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -66,7 +67,15 @@ json snapshot(SharedDevice& device) {
               {"busy_ns", state.busy_ns},
               {"load", state.load},
               {"power_w", state.power_w},
+              {"gfx_power_w", state.gfx_power_w},
+              {"cpu_power_w", state.cpu_power_w},
+              {"cpu_load", state.cpu_load},
               {"temperature_c", state.temperature_c},
+              {"throttled_by_power", (state.throttled & kThrottlePower) != 0},
+              {"throttled_by_heat", (state.throttled & kThrottleHeat) != 0},
+              {"gfx_off", state.gfx_off != 0},
+              {"gfxoff_entries", state.gfxoff_entries},
+              {"runlists_busy", std::popcount(state.busy_lists)},
               {"kernels_in_flight", state.live_count},
               {"clients_seen", state.clients_seen},
               {"clients_reaped", state.clients_reaped},

@@ -11,12 +11,11 @@
 
 #include "device/model.h"
 #include "session/layout.h"
+#include "sysfs/gpu_metrics.h"
 
 namespace apusched::softapu {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr std::chrono::duration<double> kThermalTime{4.0};
 
 std::string number(double value) {
   return std::to_string(std::llround(value));
@@ -24,8 +23,8 @@ std::string number(double value) {
 
 }  // namespace
 
-LiveTree::LiveTree(TreePaths paths, const MachineModel& model)
-    : paths_(std::move(paths)), model_(model) {}
+LiveTree::LiveTree(TreePaths paths, const MachineModel& model, Traps traps)
+    : paths_(std::move(paths)), model_(model), traps_(traps) {}
 
 void LiveTree::rewrite(const fs::path& file, const std::string& text) {
   const auto known = shown_.find(file);
@@ -39,25 +38,51 @@ void LiveTree::rewrite(const fs::path& file, const std::string& text) {
   if (ok) shown_[file] = text;
 }
 
-std::string LiveTree::clock_table(const DpmTable& table, std::uint32_t current) const {
+std::string LiveTree::rows(const DpmTable& table, std::uint32_t current) const {
   std::ostringstream out;
-  for (std::uint32_t i = 0; i < table.count; i++)
-    out << i << ": " << table.mhz[i] << "Mhz " << (i == current ? "*" : "") << '\n';
+  for (std::uint32_t i = 0; i < table.count; i++) {
+    bool star = i == current;
+    if (traps_.has(Trap::two_stars)) star |= i == (current + 1) % table.count;
+    if (traps_.has(Trap::no_star) || traps_.has(Trap::bare_row)) star = false;
+    const std::uint32_t mhz = traps_.has(Trap::equal_rows) ? table.mhz[0] : table.mhz[i];
+    out << i << ": " << mhz << "Mhz " << (star ? "*" : "") << '\n';
+  }
+  if (traps_.has(Trap::bare_row)) out << "   " << table.mhz[current] << "Mhz *\n";
   return out.str();
 }
 
-void LiveTree::update_sensors(DeviceState& state, double busy,
-                              std::chrono::duration<double> elapsed) const {
+// The lowest, the highest, and between them the present clock, or the nominal one while the present
+// is one of the two others (yellow_carp_print_clk_levels and renoir_print_clk_levels).
+std::string LiveTree::shader_clock_table(std::uint32_t mhz) const {
+  DpmTable table = model_.device.sclk;
+  const std::uint32_t last = table.count - 1;
+  if (mhz == table.mhz[last]) return rows(table, last);
+  if (mhz == table.mhz[0]) return rows(table, 0);
+  const std::uint32_t middle = table.count / 2;
+  table.mhz[middle] = mhz;
+  return rows(table, middle);
+}
+
+std::string LiveTree::memory_clock_table(std::uint32_t current) const {
+  return rows(model_.device.mclk, current);
+}
+
+std::string LiveTree::overdrive_table() const {
   const DpmTable& sclk = model_.device.sclk;
-  const double clock = static_cast<double>(sclk.mhz[state.sclk_index]) / sclk.mhz[sclk.count - 1];
-  // A high clock costs something even without load.
-  const double activity = std::max(busy, 0.1) * (0.2 + 0.8 * clock * clock);
-  state.power_w = model_.idle_w + (model_.busy_w - model_.idle_w) * activity;
-  const double target = model_.ambient_c + model_.c_per_w * (state.power_w - model_.idle_w);
-  if (state.temperature_c <= 0) state.temperature_c = model_.ambient_c;
-  state.temperature_c +=
-      (target - state.temperature_c) * (1 - std::exp(-elapsed.count() / kThermalTime.count()));
-  state.busy_percent = static_cast<std::uint32_t>(std::lround(busy * 100));
+  const std::string low = std::to_string(sclk.mhz[0]) + "Mhz";
+  const std::string high = std::to_string(sclk.mhz[sclk.count - 1]) + "Mhz";
+  // As captured on a Phoenix, where each section came with padding up to its own buffer's size.
+  const std::string gap(traps_.has(Trap::nul_bytes) ? 200 : 0, '\0');
+  return "OD_SCLK:\n0:        " + low + "\n1:       " + high + "\n" + gap +
+         "OD_RANGE:\nSCLK:     " + low + "       " + high + "\n" + gap;
+}
+
+void LiveTree::show_sensors(const Readings& r) {
+  rewrite(paths_.device / "gpu_busy_percent", std::to_string(r.busy_percent) + "\n");
+  if (!model_.power_file.empty())
+    rewrite(paths_.hwmon / model_.power_file, number(r.power_w * 10) + "00000\n");
+  if (model_.has_temp1)
+    rewrite(paths_.hwmon / "temp1_input", number(r.temperature_c) + "000\n");
 }
 
 void LiveTree::show(const Readings& r) {
@@ -65,16 +90,18 @@ void LiveTree::show(const Readings& r) {
   const fs::path& dev = paths_.device;
   const std::uint64_t kfd_gtt = r.gtt_used + (model_.kfd_vram_is_gtt ? r.vram_used : 0);
   const std::uint64_t kfd_vram = model_.kfd_vram_is_gtt ? 0 : r.vram_used;
-  rewrite(dev / "gpu_busy_percent", std::to_string(r.busy_percent) + "\n");
-  rewrite(dev / "pp_dpm_sclk", clock_table(d.sclk, r.sclk_index));
-  rewrite(dev / "pp_dpm_mclk", clock_table(d.mclk, r.mclk_index));
+  rewrite(dev / "pp_dpm_sclk", shader_clock_table(r.sclk_mhz));
+  rewrite(dev / "pp_dpm_mclk", memory_clock_table(r.mclk_index));
+  if (model_.od_sclk) rewrite(dev / "pp_od_clk_voltage", overdrive_table());
+  const std::string metrics =
+      gpu_metrics(model_.metrics, r, d.mclk.mhz[r.mclk_index], traps_.has(Trap::unknown_metrics));
+  if (!metrics.empty()) rewrite(dev / "gpu_metrics", metrics);
   const std::string vram = std::to_string(d.vram_base_used + kfd_vram) + "\n";
   rewrite(dev / "mem_info_vram_used", vram);
   rewrite(dev / "mem_info_vis_vram_used", vram);
   rewrite(dev / "mem_info_gtt_used", std::to_string(d.gtt_base_used + kfd_gtt) + "\n");
-  rewrite(paths_.hwmon / "temp1_input", number(r.temperature_c) + "000\n");
-  rewrite(paths_.hwmon / model_.power_file, number(r.power_w * 10) + "00000\n");
-  rewrite(paths_.hwmon / "freq1_input", std::to_string(d.sclk.mhz[r.sclk_index]) + "000000\n");
+  rewrite(paths_.hwmon / "freq1_input", std::to_string(r.sclk_mhz) + "000000\n");
+  if (!traps_.has(Trap::missing_files)) show_sensors(r);
 }
 
 fs::path LiveTree::level_file() const {

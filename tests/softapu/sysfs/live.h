@@ -7,25 +7,16 @@
 #include <map>
 #include <string>
 
-#include "device/state.h"
+#include "sysfs/readings.h"
+#include "sysfs/traps.h"
 #include "sysfs/tree.h"
 
 namespace apusched::softapu {
 
-struct Readings {
-  std::uint32_t sclk_index = 0, mclk_index = 0;
-  std::uint32_t busy_percent = 0;
-  double power_w = 0, temperature_c = 0;
-  std::uint64_t vram_used = 0, gtt_used = 0;  // of clients, by KFD's flags
-  Level level = Level::automatic;
-};
-
 class LiveTree {
  public:
-  LiveTree(TreePaths paths, const MachineModel& model);
+  LiveTree(TreePaths paths, const MachineModel& model, Traps traps = {});
 
-  // First-order sensor model: power follows load and clock, temperature follows power.
-  void update_sensors(DeviceState& state, double busy, std::chrono::duration<double> elapsed) const;
   // Rewrites the files whose text changed.
   void show(const Readings& readings);
   void show_level(Level level);
@@ -41,10 +32,15 @@ class LiveTree {
 
  private:
   void rewrite(const std::filesystem::path& file, const std::string& text);
-  [[nodiscard]] std::string clock_table(const DpmTable& table, std::uint32_t current) const;
+  [[nodiscard]] std::string shader_clock_table(std::uint32_t mhz) const;
+  [[nodiscard]] std::string memory_clock_table(std::uint32_t current) const;
+  [[nodiscard]] std::string rows(const DpmTable& table, std::uint32_t current) const;
+  [[nodiscard]] std::string overdrive_table() const;
+  void show_sensors(const Readings& readings);
 
   TreePaths paths_;
   const MachineModel& model_;
+  Traps traps_;
   std::map<std::filesystem::path, std::string> shown_;
 };
 

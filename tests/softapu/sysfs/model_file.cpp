@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -132,12 +133,41 @@ void read_memory_and_clocks(const json& file, MachineModel& m) {
   m.memory_width_bits = memory.at("width_bits");
 }
 
+void read_power(const json& file, MachineModel& m) {
+  const json& power = file.at("power");
+  PowerDescription& p = m.device.power;
+  p.idle_w = power.at("idle_w");
+  p.gfx_w = power.at("gfx_w");
+  p.cpu_w = power.at("cpu_w");
+  p.tdp_w = power.at("tdp_w");
+  p.ambient_c = power.at("ambient_c");
+  p.c_per_w = power.at("c_per_w");
+  p.limit_c = power.at("limit_c");
+  p.thermal_time_ms = power.at("thermal_time_ms");
+  p.ramp_mhz_per_ms = power.at("ramp_mhz_per_ms");
+  p.gfxoff_after_us = power.at("gfxoff_after_us");
+  p.gfxoff_wake_us = power.at("gfxoff_wake_us");
+  p.queues_forbid_gfxoff = power.at("queues_forbid_gfxoff").get<bool>() ? 1 : 0;
+  p.two_clients_pin_clock = power.at("two_clients_pin_clock").get<bool>() ? 1 : 0;
+  if (p.gfx_w < 0 || p.cpu_w < 0 || p.idle_w < 0 || p.c_per_w < 0)
+    throw ModelError("power: watts and c_per_w: expected 0 or more");
+}
+
+MetricsFormat read_metrics_format(const std::string& name) {
+  for (const auto& [format, text] : kMetricsFormats)
+    if (text == name) return format;
+  throw ModelError("sensors: gpu_metrics: expected none, 1.5, 2.1, 2.2 or 3.0, got " + name);
+}
+
 void read_rest(const json& file, MachineModel& m) {
   m.mec_firmware = file.at("firmware").at("mec");
   m.sdma_firmware = file.at("firmware").at("sdma");
   m.vbios = file.at("firmware").at("vbios");
   const json& queues = file.at("queues");
   m.device.num_cp_queues = queues.at("num_cp_queues");
+  m.device.queue_quantum_us = queues.at("quantum_us");
+  m.device.remap_us = queues.at("remap_us");
+  m.device.mes = queues.at("mes").get<bool>() ? 1 : 0;
   m.sdma_engines = queues.at("sdma_engines");
   m.sdma_queues_per_engine = queues.at("sdma_queues_per_engine");
   m.device.max_in_flight_per_queue = queues.at("max_in_flight");
@@ -152,17 +182,17 @@ void read_rest(const json& file, MachineModel& m) {
   const json& sensors = file.at("sensors");
   m.power_file = sensors.at("power_file");
   m.power_label = sensors.at("power_label");
-  m.idle_w = sensors.at("idle_w");
-  m.busy_w = sensors.at("busy_w");
-  m.ambient_c = sensors.at("ambient_c");
-  m.c_per_w = sensors.at("c_per_w");
+  m.metrics = read_metrics_format(sensors.at("gpu_metrics"));
   m.vddgfx_mv = sensors.at("vddgfx_mv");
   m.vddnb_mv = sensors.at("vddnb_mv");
   const json& quirks = file.at("quirks");
   m.device.allowed_levels = read_levels(quirks.at("levels"));
   if (!quirks.at("unique_id").is_null()) m.unique_id = quirks.at("unique_id").get<std::string>();
-  m.sclk_row_1_is_current = quirks.at("sclk_row_1_is_current");
+  m.od_sclk = quirks.at("od_sclk");
   m.cu_occupancy = quirks.at("cu_occupancy");
+  m.merged_node = quirks.value("merged_node", false);
+  m.has_temp1 = quirks.value("temp1", true);
+  m.device.discrete = quirks.value("discrete", false) ? 1 : 0;
 }
 
 }  // namespace
@@ -178,26 +208,65 @@ std::uint32_t MachineModel::pci_location() const {
   return field(5, 2) << 8 | field(8, 2) << 3 | field(11, 1);
 }
 
-MachineModel read_model(const std::string& path) {
+namespace {
+
+json parse_file(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw ModelError(path + ": cannot be read");
+  return json::parse(in);
+}
+
+MachineModel from_json(const json& file) {
+  MachineModel m;
+  m.name = file.at("model");
+  m.node_name = file.at("node_name");
+  m.device.gpu_id = file.at("gpu_id");
+  copy_text(m.device.marketing_name, file.at("marketing_name"));
+  read_shader(file, m);
+  read_pci(file, m);
+  read_memory_and_clocks(file, m);
+  read_rest(file, m);
+  read_power(file, m);
+  return m;
+}
+
+// Each entry names a model beside this file and may replace parts of it (RFC 7386).
+std::vector<MachineModel> read_machine_list(const json& entries, const std::string& path) {
+  std::vector<MachineModel> gpus;
+  for (const json& entry : entries) {
+    const std::string name = entry.at("model");
+    if (name.find('/') != std::string::npos) throw ModelError("machine: model: no path is allowed");
+    json file = parse_file(std::filesystem::path(path).parent_path() / (name + ".json"));
+    file.merge_patch(entry);
+    gpus.push_back(from_json(file));
+    if (gpus.back().merged_node && entries.size() > 1)
+      throw ModelError("machine: a merged node has no other GPU beside it");
+  }
+  if (gpus.empty() || gpus.size() > kMaxGpus)
+    throw ModelError("machine: expected 1 to " + std::to_string(kMaxGpus) + " models");
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<MachineModel> read_machine(const std::string& path) {
   try {
-    const json file = json::parse(in);
-    MachineModel m;
-    m.name = file.at("model");
-    m.node_name = file.at("node_name");
-    m.device.gpu_id = file.at("gpu_id");
-    copy_text(m.device.marketing_name, file.at("marketing_name"));
-    read_shader(file, m);
-    read_pci(file, m);
-    read_memory_and_clocks(file, m);
-    read_rest(file, m);
-    return m;
+    const json file = parse_file(path);
+    if (const auto list = file.find("machine"); list != file.end())
+      return read_machine_list(*list, path);
+    return {from_json(file)};
   } catch (const json::exception& error) {
     throw ModelError(path + ": " + error.what());
   } catch (const ModelError& error) {
-    throw ModelError(path + ": " + error.what());
+    const std::string what = error.what();
+    throw ModelError(what.starts_with(path) ? what : path + ": " + what);
   }
+}
+
+MachineModel read_model(const std::string& path) {
+  std::vector<MachineModel> gpus = read_machine(path);
+  if (gpus.size() != 1) throw ModelError(path + ": expected one GPU");
+  return std::move(gpus.front());
 }
 
 }  // namespace apusched::softapu

@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "device/state.h"
+#include "sysfs/gpu_metrics.h"
 
 namespace apusched::softapu {
+
+inline constexpr std::size_t kMaxGpus = 4;
 
 // The file is missing, is no JSON, or lacks or misuses a key; what() names file and key.
 class ModelError : public std::runtime_error {
@@ -43,11 +46,13 @@ struct MachineModel {
   std::uint32_t sdma_engines = 0, sdma_queues_per_engine = 0;
   std::vector<CacheModel> caches;
   std::string power_file, power_label;
-  double idle_w = 0, busy_w = 0, ambient_c = 0, c_per_w = 0;
+  MetricsFormat metrics = MetricsFormat::none;
   std::uint32_t vddgfx_mv = 0, vddnb_mv = 0;
   std::optional<std::string> unique_id;
-  bool sclk_row_1_is_current = false;
+  bool od_sclk = false;  // has pp_od_clk_voltage
   bool cu_occupancy = false;
+  bool merged_node = false;  // CPUs and SIMDs in one KFD node (IOMMUv2)
+  bool has_temp1 = true;
   DeviceDescription device;
 
   // Parts of pci_address, which the file reader has checked.
@@ -55,7 +60,10 @@ struct MachineModel {
   [[nodiscard]] std::uint32_t pci_location() const;  // bus << 8 | device << 3 | function
 };
 
-// Throws ModelError.
+// The GPUs of a machine: of a model file one, of a file with "machine" what that lists. Throws
+// ModelError.
+[[nodiscard]] std::vector<MachineModel> read_machine(const std::string& path);
+// Of a file with one GPU. Throws ModelError.
 [[nodiscard]] MachineModel read_model(const std::string& path);
 
 }  // namespace apusched::softapu

@@ -24,16 +24,22 @@ void put_properties(const fs::path& file, const Properties& properties,
   put(file, text.str());
 }
 
-Properties node_properties(const MachineModel& m, bool gpu, std::size_t caches) {
+struct NodeKind {
+  bool cpu = false, gpu = false;
+  std::uint64_t links = 1;
+};
+
+Properties node_properties(const MachineModel& m, NodeKind kind, std::size_t caches) {
+  const bool gpu = kind.gpu;
   const DeviceDescription& d = m.device;
   const auto g = [gpu](std::uint64_t value) { return gpu ? value : 0; };
-  const std::uint32_t arrays = d.shader_engines * d.arrays_per_engine;
+  const std::uint32_t arrays = d.xccs * d.shader_engines * d.arrays_per_engine;
   Properties p = {
-      {"cpu_cores_count", gpu ? 0 : m.cpu_cores},
+      {"cpu_cores_count", kind.cpu ? m.cpu_cores : 0},
       {"simd_count", g(std::uint64_t{d.compute_units} * d.simds_per_cu)},
       {"mem_banks_count", 1},
       {"caches_count", caches},
-      {"io_links_count", 1},
+      {"io_links_count", kind.links},
       {"p2p_links_count", 0},
       {"cpu_core_id_base", 0},
       {"simd_id_base", g(kSimdBase)},
@@ -66,8 +72,8 @@ Properties node_properties(const MachineModel& m, bool gpu, std::size_t caches) 
                        {"capability", m.capability},
                        {"debug_prop", 0},
                        {"sdma_fw_version", m.sdma_firmware},
-                       {"unique_id", 0},
-                       {"num_xcc", 1}});
+                       {"unique_id", m.unique_id && !m.unique_id->empty() ? std::stoull(*m.unique_id, nullptr, 16) : 0},
+                       {"num_xcc", d.xccs}});
   }
   p.emplace_back("max_engine_clk_ccompute", m.cpu_max_mhz);
   return p;
@@ -78,7 +84,7 @@ std::size_t instances(const CacheModel& cache, const DeviceDescription& d) {
     case CacheModel::Per::cu:
       return d.compute_units;
     case CacheModel::Per::array:
-      return std::size_t{d.shader_engines} * d.arrays_per_engine;
+      return std::size_t{d.xccs} * d.shader_engines * d.arrays_per_engine;
     case CacheModel::Per::device:
       return 1;
   }
@@ -111,10 +117,11 @@ std::size_t make_caches(const fs::path& node, const MachineModel& m) {
   return number;
 }
 
-void make_link(const fs::path& node, std::uint64_t from, std::uint64_t to) {
+void make_link(const fs::path& node, std::uint64_t number, std::uint64_t from, std::uint64_t to) {
   constexpr std::uint64_t kPcie = 2;
-  fs::create_directories(node / "io_links/0");
-  put_properties(node / "io_links/0/properties", {{"type", kPcie},
+  const fs::path link = node / "io_links" / std::to_string(number);
+  fs::create_directories(link);
+  put_properties(link / "properties", {{"type", kPcie},
                                                   {"version_major", 0},
                                                   {"version_minor", 0},
                                                   {"node_from", from},
@@ -138,38 +145,67 @@ void make_bank(const fs::path& node, std::uint64_t heap, std::uint64_t bytes, st
                                                    {"mem_clk_max", mhz}});
 }
 
+constexpr std::uint64_t kSystemHeap = 0;
+constexpr std::uint64_t kVisibleVramHeap = 1;
+
+std::uint32_t top_mclk(const MachineModel& m) {
+  return m.device.mclk.mhz[m.device.mclk.count - 1];
+}
+
+void make_node(const fs::path& node) {
+  for (const char* part : {"caches", "p2p_links", "io_links", "mem_banks"})
+    fs::create_directories(node / part);
+}
+
+void make_cpu_node(const fs::path& node, const std::vector<MachineModel>& gpus) {
+  make_node(node);
+  put(node / "gpu_id", "0\n");
+  put(node / "name", "\n");
+  make_bank(node, kSystemHeap, gpus[0].cpu_memory_bytes, 64, top_mclk(gpus[0]));
+  for (std::size_t i = 0; i < gpus.size(); i++) make_link(node, i, 0, i + 1);
+  put_properties(node / "properties", node_properties(gpus[0], {true, false, gpus.size()}, 0));
+}
+
+void make_gpu_node(const fs::path& node, const MachineModel& m, std::uint64_t number) {
+  make_node(node);
+  put(node / "gpu_id", std::to_string(m.device.gpu_id) + "\n");
+  put(node / "name", m.node_name + "\n");
+  make_bank(node, kVisibleVramHeap, m.device.kfd_pool_bytes, m.memory_width_bits, top_mclk(m));
+  make_link(node, 0, number, 0);
+  const std::size_t caches = make_caches(node, m);
+  put_properties(node / "properties", node_properties(m, {false, true, 1}, caches));
+}
+
+// CPUs and SIMDs in one node, with the system's memory only: what kernels made of a CRAT table as
+// long as they had IOMMUv2.
+void make_merged_node(const fs::path& node, const MachineModel& m) {
+  make_node(node);
+  put(node / "gpu_id", std::to_string(m.device.gpu_id) + "\n");
+  put(node / "name", m.node_name + "\n");
+  make_bank(node, kSystemHeap, m.cpu_memory_bytes, 64, top_mclk(m));
+  const std::size_t caches = make_caches(node, m);
+  put_properties(node / "properties", node_properties(m, {true, true, 0}, caches));
+}
+
 }  // namespace
 
-void make_topology(const TreePaths& paths, const MachineModel& m) {
-  const fs::path topology = paths.kfd / "topology";
-  const fs::path cpu = topology / "nodes/0";
-  const fs::path gpu = topology / "nodes/1";
-  for (const fs::path& node : {cpu, gpu})
-    for (const char* part : {"caches", "p2p_links"}) fs::create_directories(node / part);
-  put(topology / "generation_id", "2\n");
-  put_properties(topology / "system_properties",
+void make_topology(const fs::path& sys, const std::vector<MachineModel>& gpus) {
+  const fs::path kfd = sys / "devices/virtual/kfd/kfd";
+  const fs::path nodes = kfd / "topology/nodes";
+  if (gpus[0].merged_node) {
+    make_merged_node(nodes / "0", gpus[0]);
+  } else {
+    make_cpu_node(nodes / "0", gpus);
+    for (std::size_t i = 0; i < gpus.size(); i++)
+      make_gpu_node(nodes / std::to_string(i + 1), gpus[i], i + 1);
+  }
+  put(kfd / "topology/generation_id", "2\n");
+  put_properties(kfd / "topology/system_properties",
                  {{"platform_oem", 0}, {"platform_id", 0}, {"platform_rev", 2}});
-
-  constexpr std::uint64_t kSystemHeap = 0;
-  constexpr std::uint64_t kVisibleVramHeap = 1;
-  const std::uint32_t top_mclk = m.device.mclk.mhz[m.device.mclk.count - 1];
-  put(cpu / "gpu_id", "0\n");
-  put(cpu / "name", "\n");
-  make_bank(cpu, kSystemHeap, m.cpu_memory_bytes, 64, top_mclk);
-  make_link(cpu, 0, 1);
-  put_properties(cpu / "properties", node_properties(m, false, 0));
-
-  put(gpu / "gpu_id", std::to_string(m.device.gpu_id) + "\n");
-  put(gpu / "name", m.node_name + "\n");
-  make_bank(gpu, kVisibleVramHeap, m.device.kfd_pool_bytes, m.memory_width_bits, top_mclk);
-  make_link(gpu, 1, 0);
-  const std::size_t caches = make_caches(gpu, m);
-  put_properties(gpu / "properties", node_properties(m, true, caches));
-
-  fs::create_directories(paths.sys / "class/kfd");
-  fs::create_directory_symlink("../../devices/virtual/kfd/kfd", paths.sys / "class/kfd/kfd");
-  put(paths.kfd / "dev", "237:0\n");
-  put(paths.kfd / "uevent", "MAJOR=237\nMINOR=0\nDEVNAME=kfd\n");
+  fs::create_directories(sys / "class/kfd");
+  fs::create_directory_symlink("../../devices/virtual/kfd/kfd", sys / "class/kfd/kfd");
+  put(kfd / "dev", "237:0\n");
+  put(kfd / "uevent", "MAJOR=237\nMINOR=0\nDEVNAME=kfd\n");
 }
 
 }  // namespace apusched::softapu

@@ -2,10 +2,14 @@
 // The KFD topology (class/kfd/kfd/topology) of a model.
 #pragma once
 
+#include <filesystem>
+#include <vector>
+
 #include "sysfs/tree.h"
 
 namespace apusched::softapu {
 
-void make_topology(const TreePaths& paths, const MachineModel& model);
+// class/kfd and its topology: node 0 of the CPUs, then one for each GPU.
+void make_topology(const std::filesystem::path& sys, const std::vector<MachineModel>& gpus);
 
 }  // namespace apusched::softapu

@@ -92,9 +92,9 @@ void make_drm(const TreePaths& paths, const MachineModel& m) {
 
 void make_hwmon(const TreePaths& paths, const MachineModel& m) {
   line(paths.hwmon / "name", "amdgpu");
-  line(paths.hwmon / "temp1_label", "edge");
+  if (m.has_temp1) line(paths.hwmon / "temp1_label", "edge");
   line(paths.hwmon / "freq1_label", "sclk");
-  line(paths.hwmon / "power1_label", m.power_label);
+  if (!m.power_file.empty()) line(paths.hwmon / "power1_label", m.power_label);
   line(paths.hwmon / "in0_label", "vddgfx");
   line(paths.hwmon / "in0_input", std::to_string(m.vddgfx_mv));
   line(paths.hwmon / "in1_label", "vddnb");
@@ -115,7 +115,10 @@ void make_buses(const TreePaths& paths, const MachineModel& m) {
   fs::create_directory_symlink("../../../../" + target, bus / "drivers/amdgpu" / m.pci_address);
   fs::create_directory_symlink("../../../../bus/pci", paths.device / "subsystem");
   fs::create_directory_symlink("../../../../bus/pci/drivers/amdgpu", paths.device / "driver");
-  const fs::path module = paths.sys / "module/amdgpu";
+}
+
+void make_module(const fs::path& sys) {
+  const fs::path module = sys / "module/amdgpu";
   fs::create_directories(module / "parameters");
   line(module / "initstate", "live");
   line(module / "parameters/vm_size", "-1");
@@ -132,8 +135,8 @@ std::string cpu_bit(long cpu) {
 // libhsakmt 5.2 asks CPU caches of each node's cpuN/cache and gives up without (topology.c,
 // topology_get_cpu_cache_props); virtual machines often have none. One node with the real
 // machine's CPUs: libhsakmt indexes a table of that size with what it reads here.
-void make_cpu_node(const TreePaths& paths) {
-  const fs::path node = paths.sys / "devices/system/node/node0";
+void make_cpu_node(const fs::path& sys) {
+  const fs::path node = sys / "devices/system/node/node0";
   const auto cpus = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
   for (long cpu = 0; cpu < cpus; ++cpu) {
     const std::string number = std::to_string(cpu);
@@ -156,12 +159,12 @@ void make_cpu_node(const TreePaths& paths) {
 }
 
 // What is not of the GPU is the real machine's.
-void link_real_parts(const TreePaths& paths) {
+void link_real_parts(const fs::path& sys) {
   const auto link = [&](const fs::path& part) {
     std::error_code missing;
     if (!fs::exists("/sys" / part, missing)) return;
-    fs::create_directories((paths.sys / part).parent_path());
-    fs::create_directory_symlink("/sys" / part, paths.sys / part);
+    fs::create_directories((sys / part).parent_path());
+    fs::create_directory_symlink("/sys" / part, sys / part);
   };
   for (const char* part : {"devices/system/cpu", "devices/system/memory", "fs", "kernel", "power"})
     link(part);
@@ -172,7 +175,7 @@ void link_real_parts(const TreePaths& paths) {
 TreePaths::TreePaths(const fs::path& root, const MachineModel& model)
     : sys(root / "sys"),
       device(sys / "devices/pci0000:00" / model.pci_parent / model.pci_address),
-      hwmon(device / "hwmon/hwmon3"),
+      hwmon(device / "hwmon" / ("hwmon" + std::to_string(3 + model.card))),
       kfd(sys / "devices/virtual/kfd/kfd"),
       proc(kfd / "proc") {}
 
@@ -182,16 +185,21 @@ void put(const fs::path& file, const std::string& text) {
   if (!out) throw std::system_error(errno, std::generic_category(), file.string());
 }
 
-void make_tree(const TreePaths& paths, const MachineModel& model) {
-  fs::create_directories(paths.hwmon);
-  fs::create_directories(paths.proc);
-  make_pci_device(paths, model);
-  make_drm(paths, model);
-  make_hwmon(paths, model);
-  make_buses(paths, model);
-  make_topology(paths, model);
-  make_cpu_node(paths);
-  link_real_parts(paths);
+void make_tree(const fs::path& root, const std::vector<MachineModel>& gpus) {
+  const fs::path sys = root / "sys";
+  for (const MachineModel& model : gpus) {
+    const TreePaths paths(root, model);
+    fs::create_directories(paths.hwmon);
+    fs::create_directories(paths.proc);
+    make_pci_device(paths, model);
+    make_drm(paths, model);
+    make_hwmon(paths, model);
+    make_buses(paths, model);
+  }
+  make_module(sys);
+  make_topology(sys, gpus);
+  make_cpu_node(sys);
+  link_real_parts(sys);
 }
 
 }  // namespace apusched::softapu

@@ -21,6 +21,6 @@ struct TreePaths {
 
 // Both throw std::filesystem::filesystem_error or std::system_error.
 void put(const std::filesystem::path& file, const std::string& text);  // no newline added
-void make_tree(const TreePaths& paths, const MachineModel& model);
+void make_tree(const std::filesystem::path& root, const std::vector<MachineModel>& gpus);
 
 }  // namespace apusched::softapu
