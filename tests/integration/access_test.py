@@ -57,6 +57,8 @@ class Access(MachineTest):
         m = self.machine(with_gpu=False, with_systemd=False,
                          policy=f"{SYSTEM_POLICY}<include>{policy}</include>").start_daemon()
         victim = self.victim(m)
+        # It owns its name before it says that it is ready.
+        eventually(lambda: "is ready" in m.log_text(), "the daemon's first lines")
         before = m.log_text()
         done = self.as_user(m, "register", str(victim.pid), "--profile", "background")
         self.assertEqual(done.returncode, 4, done.stderr)

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: MIT
 """The main job on another APU than the other tests have: the one that APUSCHED_MODEL names."""
 
+import json
 import os
 import unittest
 
-from harness import MachineTest, eventually
+from harness import SOURCE, MachineTest, eventually, read
 
 MODEL = os.environ["APUSCHED_MODEL"]
-ISA, COMPUTE_UNITS = {"renoir": ("gfx90c", 7), "strix_halo": ("gfx1151", 40)}[MODEL]
+FACTS = json.loads(read(f"{SOURCE}/tests/softapu/models/{MODEL}.json"))
 
 
 class Model(MachineTest):
     def test_it_is_probed_and_its_level_is_set_and_restored(self):
         m = self.machine(model=MODEL).start_daemon()
-        self.assertEqual(m.gpu("Isa"), ISA)
-        self.assertEqual(m.gpu("ComputeUnits"), COMPUTE_UNITS)
+        self.assertEqual(m.gpu("Isa"), FACTS["gfx"]["name"])
+        self.assertEqual(m.gpu("ComputeUnits"), FACTS["shader"]["compute_units"])
         path = m.register(m.workload().pid)
         for source, what in (("queue", "barrier round trips"), ("kernel", "no-op dispatches")):
             eventually(lambda s=source: m.samples(s) >= 5, what)

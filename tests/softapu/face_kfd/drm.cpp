@@ -19,6 +19,12 @@
 namespace apusched::softapu {
 namespace {
 
+int unanswered(const char* what, unsigned long number) {
+  if (std::getenv("SOFTAPU_DEBUG") != nullptr)
+    std::fprintf(stderr, "softapu: %s %#lx is not answered\n", what, number);
+  return EINVAL;
+}
+
 // Copies at most `room` bytes and says how many there are, as the DRM core does.
 void give_text(std::string_view text, char* out, __kernel_size_t& room) {
   if (out != nullptr) std::memcpy(out, text.data(), std::min<std::size_t>(room, text.size()));
@@ -98,7 +104,7 @@ int info(const drm_amdgpu_info& query, const DeviceDescription& d) {
       // libdrm_amdgpu reads GB_ADDR_CONFIG of every chip, and hands it on to nobody here.
       return query.read_mmr_reg.count == 1 ? give(std::uint32_t{0x24000042}) : EINVAL;
     default:
-      return EINVAL;
+      return unanswered("AMDGPU_INFO query", query.query);
   }
 }
 
@@ -112,7 +118,7 @@ int answer(unsigned long request, void* argument, const DeviceDescription& descr
     case kAmdgpuInfo:
       return info(*static_cast<const drm_amdgpu_info*>(argument), description);
     default:
-      return EINVAL;
+      return unanswered("drm ioctl", request);
   }
 }
 
@@ -121,10 +127,7 @@ int answer(unsigned long request, void* argument, const DeviceDescription& descr
 int drm_ioctl(unsigned long request, void* argument) {
   const auto process = Face::instance().process();
   if (process == nullptr) return ENODEV;
-  const int error = answer(request, argument, process->description());
-  if (error != 0 && std::getenv("SOFTAPU_DEBUG") != nullptr)
-    std::fprintf(stderr, "softapu: drm ioctl %#lx is not answered\n", request);
-  return error;
+  return answer(request, argument, process->description());
 }
 
 }  // namespace apusched::softapu

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -41,7 +42,14 @@ bool knows(const std::string& path, const std::string& isa) {
 std::optional<std::string> refusal(const MachineModel& model) {
   const std::string path = library_path();
   const std::string isa = model.device.gfx_name.data();
-  if (path.empty() || knows(path, isa)) return std::nullopt;
+  if (path.empty()) return std::nullopt;
+  // Linux made one node of an APU until 6.6. Seen with ROCr 6.1.2: it lists the agent, and
+  // hsa_queue_create() fails before it comes to the driver.
+  if (model.merged_node && std::atoi(SOFTAPU_ROCR_VERSION) >= 6)
+    return "model " + model.name + " (" + isa +
+           ") has CPU and GPU in one KFD node, where ROCr " SOFTAPU_ROCR_VERSION
+           " makes no queues; ROCr 5 does";
+  if (knows(path, isa)) return std::nullopt;
   std::error_code error;
   const std::string file = std::filesystem::canonical(path, error).filename();
   return "model " + model.name + " is a " + isa + ", which ROCr " SOFTAPU_ROCR_VERSION " (" + file +

@@ -21,6 +21,9 @@
     .amdhsa_user_sgpr_kernarg_segment_ptr 1
     .amdhsa_next_free_vgpr 1
     .amdhsa_next_free_sgpr 8
+#ifdef __gfx942__
+    .amdhsa_accum_offset 4
+#endif
   .end_amdhsa_kernel
 .endm
 KERNEL noop, 0, 0, 0
