@@ -80,7 +80,7 @@ struct DeviceDescription {
   std::uint32_t queue_quantum_us = 0;  // of a mapped queue when there are more
   std::uint32_t remap_us = 0;          // queues are unmapped so long for a change
   std::uint32_t mes = 0;               // 1: scheduled by MES, else by HWS
-  std::uint32_t discrete = 0;  // 1: no APU
+  std::uint32_t discrete = 0;          // 1: no APU
   std::uint32_t pci_device = 0;
   std::uint32_t pci_revision = 0;
   std::uint32_t max_in_flight_per_queue = 0;

@@ -83,8 +83,7 @@ void LiveTree::show_sensors(const Readings& r) {
   rewrite(paths_.device / "gpu_busy_percent", std::to_string(r.busy_percent) + "\n");
   if (!model_.power_file.empty())
     rewrite(paths_.hwmon / model_.power_file, number(r.power_w * 10) + "00000\n");
-  if (model_.has_temp1)
-    rewrite(paths_.hwmon / "temp1_input", number(r.temperature_c) + "000\n");
+  if (model_.has_temp1) rewrite(paths_.hwmon / "temp1_input", number(r.temperature_c) + "000\n");
 }
 
 void LiveTree::show(const Readings& r) {

@@ -66,14 +66,16 @@ Properties node_properties(const MachineModel& m, NodeKind kind, std::size_t cac
       {"num_cp_queues", g(d.num_cp_queues)},
   };
   if (gpu) {
-    p.insert(p.end(), {{"max_engine_clk_fcompute", d.sclk.mhz[d.sclk.count - 1]},
-                       {"local_mem_size", 0},
-                       {"fw_version", m.mec_firmware},
-                       {"capability", m.capability},
-                       {"debug_prop", 0},
-                       {"sdma_fw_version", m.sdma_firmware},
-                       {"unique_id", m.unique_id && !m.unique_id->empty() ? std::stoull(*m.unique_id, nullptr, 16) : 0},
-                       {"num_xcc", d.xccs}});
+    p.insert(p.end(),
+             {{"max_engine_clk_fcompute", d.sclk.mhz[d.sclk.count - 1]},
+              {"local_mem_size", 0},
+              {"fw_version", m.mec_firmware},
+              {"capability", m.capability},
+              {"debug_prop", 0},
+              {"sdma_fw_version", m.sdma_firmware},
+              {"unique_id",
+               m.unique_id && !m.unique_id->empty() ? std::stoull(*m.unique_id, nullptr, 16) : 0},
+              {"num_xcc", d.xccs}});
   }
   p.emplace_back("max_engine_clk_ccompute", m.cpu_max_mhz);
   return p;
@@ -122,17 +124,17 @@ void make_link(const fs::path& node, std::uint64_t number, std::uint64_t from, s
   const fs::path link = node / "io_links" / std::to_string(number);
   fs::create_directories(link);
   put_properties(link / "properties", {{"type", kPcie},
-                                                  {"version_major", 0},
-                                                  {"version_minor", 0},
-                                                  {"node_from", from},
-                                                  {"node_to", to},
-                                                  {"weight", 20},
-                                                  {"min_latency", 0},
-                                                  {"max_latency", 0},
-                                                  {"min_bandwidth", 0},
-                                                  {"max_bandwidth", 16000},
-                                                  {"recommended_transfer_size", 0},
-                                                  {"flags", from == 0 ? 3 : 1}});
+                                       {"version_major", 0},
+                                       {"version_minor", 0},
+                                       {"node_from", from},
+                                       {"node_to", to},
+                                       {"weight", 20},
+                                       {"min_latency", 0},
+                                       {"max_latency", 0},
+                                       {"min_bandwidth", 0},
+                                       {"max_bandwidth", 16000},
+                                       {"recommended_transfer_size", 0},
+                                       {"flags", from == 0 ? 3 : 1}});
 }
 
 void make_bank(const fs::path& node, std::uint64_t heap, std::uint64_t bytes, std::uint64_t width,
