@@ -25,9 +25,6 @@ constexpr std::array<std::string_view, kLevels> kLevelNames = {"auto",
                                                                "profile_exit",
                                                                "perf_determinism"};
 
-bool is_profile(Level level) {
-  return level >= Level::profile_standard && level <= Level::profile_peak;
-}
 
 std::uint32_t index(QueueIndex queue) {
   return static_cast<std::uint32_t>(queue);
@@ -37,6 +34,10 @@ std::uint32_t index(ClientIndex client) {
 }
 
 }  // namespace
+
+bool is_profile(Level level) {
+  return level >= Level::profile_standard && level <= Level::profile_peak;
+}
 
 std::string_view level_name(Level level) {
   return kLevelNames[static_cast<std::size_t>(level)];

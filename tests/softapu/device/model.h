@@ -45,6 +45,7 @@ class RateObserver {
   virtual void runs_end_earlier(ClientIndex client) = 0;
 };
 
+[[nodiscard]] bool is_profile(Level level);  // one that profile_exit leaves
 [[nodiscard]] std::string_view level_name(Level level);
 // Accepts a trailing newline, as sysfs does; nothing else around the word.
 [[nodiscard]] std::optional<Level> parse_level(std::string_view text);

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <new>
 
-// Raw system calls for open, mmap and close: this code also runs inside the preload library, whose
+// Raw system calls for open, fstat, mmap and close: this code also runs inside the preload library, whose
 // own open() and mmap() must not see it.
 namespace apusched::softapu {
 namespace {
@@ -93,7 +93,7 @@ std::unique_ptr<SharedDevice> SharedDevice::open(const std::string& path) {
   if (fd < 0) return nullptr;
   struct stat st {};
   SharedFile* file = nullptr;
-  if (fstat(fd, &st) == 0 && st.st_size == static_cast<off_t>(sizeof(SharedFile)))
+  if (syscall(SYS_fstat, fd, &st) == 0 && st.st_size == static_cast<off_t>(sizeof(SharedFile)))
     file = map_file(fd);
   syscall(SYS_close, fd);
   if (file == nullptr || file->magic != kStateMagic || file->bytes != sizeof(SharedFile)) {

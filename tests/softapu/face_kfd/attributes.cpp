@@ -61,6 +61,7 @@ int Face::refuse_level(const void* data, std::size_t bytes) {
   const auto level = parse_level(std::string_view(static_cast<const char*>(data), bytes));
   if (!level || device_ == nullptr) return level ? 0 : EINVAL;
   const std::uint32_t allowed = device_->unlocked().description.allowed_levels;
+  if (*level == Level::profile_exit && !is_profile(device_->unlocked().level)) return EINVAL;
   return (allowed >> static_cast<unsigned>(*level) & 1U) != 0 ? 0 : EINVAL;
 }
 

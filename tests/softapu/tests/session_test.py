@@ -47,10 +47,11 @@ def eventually(condition, what):
 class Session:
     """A served session; use as a context manager."""
 
-    def __init__(self, model="rembrandt"):
+    def __init__(self, model="rembrandt", options=()):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="softapu-test-"))
         self.server = subprocess.Popen(
-            [str(RUN), "--session", str(self.directory), "--serve", "--model", model],
+            [str(RUN), "--session", str(self.directory), "--serve", "--model", model,
+             *options],
             stdout=subprocess.PIPE, text=True)
         assert self.server.stdout.readline().startswith("ready"), "not ready"
 
