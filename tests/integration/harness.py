@@ -107,7 +107,8 @@ def nices(pid):
 class Machine:
     """Everything started is ended by close(), in reverse order."""
 
-    def __init__(self, policy=OPEN_POLICY, with_systemd=True, with_gpu=True, model="rembrandt"):
+    def __init__(self, policy=OPEN_POLICY, with_systemd=True, with_gpu=True, model="rembrandt",
+                 apu_options=()):
         self.dir = tempfile.mkdtemp(prefix="apusched-it-")
         os.chmod(self.dir, 0o755)
         self.started = []
@@ -123,7 +124,7 @@ class Machine:
         self.apu = f"{self.dir}/apu"
         self.sysfs = f"{self.apu}/sys"
         if with_gpu:
-            self._start_apu(model)
+            self._start_apu(model, apu_options)
         else:
             os.makedirs(self.sysfs)
         self.helper = self.write(
@@ -182,9 +183,10 @@ class Machine:
         connection = dbus.bus.BusConnection(self.address)
         eventually(lambda: connection.name_has_owner("org.freedesktop.systemd1"), "mock systemd")
 
-    def _start_apu(self, model):
+    def _start_apu(self, model, options=()):
         self.spawn(
-            [SOFTAPU, "--session", self.apu, "--serve", "--model", model],
+            [SOFTAPU, "--session", self.apu, "--serve", "--model", model,
+             *options],
             stdout=subprocess.DEVNULL,
         )
         eventually(lambda: os.path.exists(f"{self.apu}/ready"), "the software APU")
