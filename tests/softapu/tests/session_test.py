@@ -299,7 +299,8 @@ class Device(unittest.TestCase):
             queues = [q for q in session.stat()["queues"] if q["pid"] == process.pid]
             chosen = [q for q in queues if q["mask"] == "0x3"]
             self.assertEqual(len(chosen), 1)
-            self.assertEqual(chosen[0]["priority"], 3)
+            # HSA's "high" is KFD's 15 up to ROCr 6.1, and 11 in 6.4.
+            self.assertIn(chosen[0]["priority"], (3, 2))
             self.assertEqual(chosen[0]["retired"], chosen[0]["submitted"])
 
     def test_a_gpu_process_is_in_proc_as_long_as_it_lives(self):
