@@ -93,30 +93,48 @@ std::size_t instances(const CacheModel& cache, const DeviceDescription& d) {
   return 0;
 }
 
-std::size_t make_caches(const fs::path& node, const MachineModel& m) {
-  std::size_t number = 0;
+struct Cache {
+  std::uint64_t processor, level, kib, line, type;
+  std::size_t shared_by;
+};
+constexpr std::uint64_t kDataOfCpu = 5;    // HSA_CACHE_TYPE_DATA | _CPU
+constexpr std::uint64_t kDataOfSimds = 9;  // HSA_CACHE_TYPE_DATA | _HSACU
+
+void make_cache(const fs::path& node, std::size_t number, const Cache& cache) {
+  std::string siblings = "sibling_map ";
+  for (std::size_t i = 0; i < cache.shared_by; i++) siblings += i == 0 ? "1" : ",1";
+  const fs::path dir = node / "caches" / std::to_string(number);
+  fs::create_directories(dir);
+  put_properties(dir / "properties",
+                 {{"processor_id_low", cache.processor},
+                  {"level", cache.level},
+                  {"size", cache.kib},
+                  {"cache_line_size", cache.line},
+                  {"cache_lines_per_tag", 1},
+                  {"association", 16},
+                  {"latency", 0},
+                  {"type", cache.type}},
+                 siblings + "\n");
+}
+
+// How many there are afterwards.
+std::size_t make_caches(const fs::path& node, const MachineModel& m, std::size_t number = 0) {
   for (const CacheModel& cache : m.caches) {
     const std::size_t count = instances(cache, m.device);
     const std::size_t share = m.device.compute_units / count;
-    for (std::size_t i = 0; i < count; i++) {
-      std::string siblings = "sibling_map ";
-      for (std::size_t cu = 0; cu < share; cu++) siblings += cu == 0 ? "1" : ",1";
-      constexpr std::uint64_t kDataAndSimd = 9;  // HSA_CACHE_TYPE_DATA | _HSACU
-      const fs::path dir = node / "caches" / std::to_string(number++);
-      fs::create_directories(dir);
-      put_properties(dir / "properties",
-                     {{"processor_id_low", kSimdBase + i * share},
-                      {"level", cache.level},
-                      {"size", cache.kib},
-                      {"cache_line_size", cache.line},
-                      {"cache_lines_per_tag", 1},
-                      {"association", 16},
-                      {"latency", 0},
-                      {"type", kDataAndSimd}},
-                     siblings + "\n");
-    }
+    for (std::size_t i = 0; i < count; i++)
+      make_cache(node, number++,
+                 {kSimdBase + i * share, cache.level, cache.kib, cache.line, kDataOfSimds, share});
   }
   return number;
+}
+
+// A CRAT table lists those of the CPUs too, and libhsakmt then looks nowhere else.
+std::size_t make_cpu_caches(const fs::path& node, const MachineModel& m) {
+  for (std::uint32_t cpu = 0; cpu < m.cpu_cores; cpu++)
+    make_cache(node, cpu, {cpu, 1, 32, 64, kDataOfCpu, 1});
+  make_cache(node, m.cpu_cores, {0, 3, 4096, 64, kDataOfCpu, m.cpu_cores});
+  return m.cpu_cores + 1;
 }
 
 void make_link(const fs::path& node, std::uint64_t number, std::uint64_t from, std::uint64_t to) {
@@ -185,7 +203,7 @@ void make_merged_node(const fs::path& node, const MachineModel& m) {
   put(node / "gpu_id", std::to_string(m.device.gpu_id) + "\n");
   put(node / "name", m.node_name + "\n");
   make_bank(node, kSystemHeap, m.cpu_memory_bytes, 64, top_mclk(m));
-  const std::size_t caches = make_caches(node, m);
+  const std::size_t caches = make_caches(node, m, make_cpu_caches(node, m));
   put_properties(node / "properties", node_properties(m, {true, true, 0}, caches));
 }
 
