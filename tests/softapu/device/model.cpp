@@ -25,7 +25,6 @@ constexpr std::array<std::string_view, kLevels> kLevelNames = {"auto",
                                                                "profile_exit",
                                                                "perf_determinism"};
 
-
 std::uint32_t index(QueueIndex queue) {
   return static_cast<std::uint32_t>(queue);
 }

@@ -13,8 +13,8 @@
 #include <ctime>
 #include <new>
 
-// Raw system calls for open, fstat, mmap and close: this code also runs inside the preload library, whose
-// own open() and mmap() must not see it.
+// Raw system calls for open, fstat, mmap and close: this code also runs inside the preload library,
+// whose own open() and mmap() must not see it.
 namespace apusched::softapu {
 namespace {
 
