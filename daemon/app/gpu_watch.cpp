@@ -2,6 +2,7 @@
 #include "app/gpu_watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace apusched::app {
 namespace {
@@ -92,7 +93,7 @@ void GpuWatch::update(const std::map<core::PciAddress, bool>& worked) {
     set_mode(*gpu, idle ? ports::ProbeMode::burst : ports::ProbeMode::continuous);
     if (!idle && now - gpu->telemetry_asked >= config_.gpu.telemetry_interval) {
       gpu->telemetry_asked = now;
-      gpu->helper->request_telemetry();
+      ask(*gpu);
     }
   }
 }
@@ -151,7 +152,12 @@ void GpuWatch::refresh(const core::PciAddress& address,
   });
   const bool first = gpu->waiters.empty();
   gpu->waiters.push_back({std::move(done), std::move(timeout)});
-  if (first) gpu->helper->request_telemetry();
+  if (first) ask(*gpu);
+}
+
+void GpuWatch::ask(Gpu& gpu) {
+  if (!gpu.asked) gpu.asked = loop_.now();
+  gpu.helper->request_telemetry();
 }
 
 void GpuWatch::answer(Gpu& gpu, const core::Result<void>& result) {
@@ -208,7 +214,8 @@ void GpuWatch::on_telemetry(const core::PciAddress& address, const ports::GpuTel
   if (gpu == nullptr) return;
   gpu->telemetry = telemetry;
   gpu->telemetry_at = loop_.now();
-  if (telemetry.level && level_seen_) level_seen_(address, *telemetry.level);
+  const auto asked = std::exchange(gpu->asked, std::nullopt).value_or(gpu->telemetry_at);
+  if (telemetry.level && level_seen_) level_seen_(address, *telemetry.level, asked);
   answer(*gpu, {});
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,9 @@ class GpuWatch final : public ports::GpuHelper::Events {
   using HelperFactory =
       std::function<std::unique_ptr<ports::GpuHelper>(const ports::GpuFacts& facts)>;
   using GpuCallback = std::function<void(const core::PciAddress&)>;
-  using LevelSeen = std::function<void(const core::PciAddress&, core::PerformanceLevel)>;
+  /// The time is that at which the reading was asked for, or earlier.
+  using LevelSeen = std::function<void(const core::PciAddress&, core::PerformanceLevel,
+                                       std::chrono::steady_clock::time_point)>;
 
   GpuWatch(ports::GpuTopology& topology, ports::EventLoop& loop, ports::Report& report,
            const core::Config& config, HelperFactory make_helper);
@@ -65,7 +69,8 @@ class GpuWatch final : public ports::GpuHelper::Events {
     std::map<core::ProbeSource, core::LatencyWindow> windows;
     std::optional<ports::GpuTelemetry> telemetry;
     std::chrono::steady_clock::time_point telemetry_at{};
-    std::chrono::steady_clock::time_point telemetry_asked{};
+    std::chrono::steady_clock::time_point telemetry_asked{};     ///< by the scan
+    std::optional<std::chrono::steady_clock::time_point> asked;  ///< first since the last answer
     std::vector<Waiter> waiters;
     bool was_degraded = false;
     bool gone = false;  ///< when last looked at by update()
@@ -73,6 +78,7 @@ class GpuWatch final : public ports::GpuHelper::Events {
 
   void set_mode(Gpu& gpu, ports::ProbeMode mode);
   void note_presence(Gpu& gpu);
+  void ask(Gpu& gpu);
   [[nodiscard]] Gpu* find(const core::PciAddress& address);
   static void answer(Gpu& gpu, const core::Result<void>& result);
   [[nodiscard]] GpuView view_of(const Gpu& gpu) const;

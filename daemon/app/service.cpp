@@ -56,8 +56,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     if (observer_ != nullptr) observer_->on_gpu_changed(gpu);
     if (observer_ != nullptr) observer_->on_state_changed();
   });
-  gpu_watch_.on_level_seen([this](const core::PciAddress& gpu, core::PerformanceLevel level) {
-    level_.observed(gpu.text(), level);
+  gpu_watch_.on_level_seen([this](const core::PciAddress& gpu, core::PerformanceLevel level,
+                                  std::chrono::steady_clock::time_point asked) {
+    level_.observed(gpu.text(), level, asked);
   });
 }
 

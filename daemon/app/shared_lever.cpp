@@ -51,11 +51,13 @@ void SharedLever::restore_leftovers() {
   }
 }
 
-void SharedLever::observed(const std::string& id, const core::LeverValue& value) {
+void SharedLever::observed(const std::string& id, const core::LeverValue& value,
+                           std::chrono::steady_clock::time_point asked) {
   const auto found = slots_.find(id);
   const auto* entry = book_.ledger().find(key(id));
   if (found == slots_.end() || found->second.busy || entry == nullptr) return;
   if (entry->contended || !entry->written || *entry->written == value) return;
+  if (asked < found->second.written_at) return;
   book_.note_contended(key(id));
   set_state(id, {core::Outcome::contended,
                  "somebody set it to " + core::to_string(value) + "; left alone"});
@@ -151,6 +153,7 @@ void SharedLever::written(const std::string& id, const core::LeverValue& value,
   slot.busy = false;
   if (!result) return write_failed(id, result.error());
   slot.retry_delay = 0ms;
+  slot.written_at = loop_.now();
   book_.note_written(key(id), value);
   reconcile(id);
 }

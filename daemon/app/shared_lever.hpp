@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,8 +58,10 @@ class SharedLever {
   void release(const std::string& id, core::RegistrationId holder);
   /// Restores entries that an earlier run left behind (they have no holders).
   void restore_leftovers();
-  /// Tells what was seen in force; a foreign value makes the resource contended.
-  void observed(const std::string& id, const core::LeverValue& value);
+  /// Tells what was seen in force, by a reading asked for at `asked`; a foreign value makes the
+  /// resource contended. One from before our last write says nothing.
+  void observed(const std::string& id, const core::LeverValue& value,
+                std::chrono::steady_clock::time_point asked);
 
   /// Nothing where the resource is not dealt with (any more).
   [[nodiscard]] std::optional<State> state(const std::string& id) const;
@@ -72,6 +75,7 @@ class SharedLever {
     State state;
     std::unique_ptr<ports::Subscription> retry;
     std::chrono::milliseconds retry_delay{0};
+    std::chrono::steady_clock::time_point written_at{};
   };
 
   [[nodiscard]] core::ResourceKey key(const std::string& id) const { return {kind_, id}; }

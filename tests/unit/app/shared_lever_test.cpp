@@ -123,6 +123,21 @@ TEST_F(SharedLevers, a_foreign_level_seen_in_the_telemetry_is_shown_as_contended
   EXPECT_EQ(levels_.level, Level::low);
 }
 
+TEST_F(SharedLevers, a_reading_from_before_the_write_is_nobodys_doing) {
+  levels_.answers.at_once = false;
+  const auto id = gpu_process(50);  // asks the helper for readings, too
+  loop_.advance(10ms);
+  levels_.answers.let_go();
+  ASSERT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
+  ports::GpuTelemetry telemetry;
+  telemetry.level = Level::automatic;
+  helper_.events->on_telemetry(topology_.gpus.front().pci, telemetry);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
+  for (const int asked = helper_.telemetry_requests; helper_.telemetry_requests == asked;) scan();
+  helper_.events->on_telemetry(topology_.gpus.front().pci, telemetry);
+  EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::contended);
+}
+
 TEST_F(SharedLevers, a_level_that_a_person_chose_is_never_written) {
   levels_.level = Level::manual;
   const auto id = gpu_process(50);
