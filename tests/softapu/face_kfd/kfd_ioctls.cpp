@@ -264,7 +264,8 @@ int KfdProcess::ioctl(unsigned long request, void* argument) {
     SOFTAPU_IOCTL(SET_CU_MASK, set_cu_mask);
     SOFTAPU_IOCTL(DESTROY_QUEUE, destroy_queue);
     SOFTAPU_IOCTL(SET_XNACK_MODE, set_xnack_mode);
-    SOFTAPU_IOCTL(SVM, svm);
+    case _IOC_NR(AMDKFD_IOC_SVM):  // ends in an array: not to be copied
+      return handle(*static_cast<kfd_ioctl_svm_args*>(argument));
     case _IOC_NR(AMDKFD_IOC_SET_MEMORY_POLICY):
     case _IOC_NR(AMDKFD_IOC_ACQUIRE_VM):
     case _IOC_NR(AMDKFD_IOC_SET_TRAP_HANDLER):
