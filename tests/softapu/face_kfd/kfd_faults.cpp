@@ -9,14 +9,15 @@
 namespace apusched::softapu {
 namespace {
 
+// By number: the size in a request differs between ages of the header.
 // Giving things back always works: a process can clean up whatever happened to the GPU.
 bool needs_hardware(unsigned long request) {
-  switch (request) {
-    case AMDKFD_IOC_ALLOC_MEMORY_OF_GPU:
-    case AMDKFD_IOC_MAP_MEMORY_TO_GPU:
-    case AMDKFD_IOC_CREATE_QUEUE:
-    case AMDKFD_IOC_UPDATE_QUEUE:
-    case AMDKFD_IOC_SET_CU_MASK:
+  switch (_IOC_NR(request)) {
+    case _IOC_NR(AMDKFD_IOC_ALLOC_MEMORY_OF_GPU):
+    case _IOC_NR(AMDKFD_IOC_MAP_MEMORY_TO_GPU):
+    case _IOC_NR(AMDKFD_IOC_CREATE_QUEUE):
+    case _IOC_NR(AMDKFD_IOC_UPDATE_QUEUE):
+    case _IOC_NR(AMDKFD_IOC_SET_CU_MASK):
       return true;
     default:
       return false;
@@ -24,7 +25,8 @@ bool needs_hardware(unsigned long request) {
 }
 
 bool needs_memory(unsigned long request) {
-  return request == AMDKFD_IOC_ALLOC_MEMORY_OF_GPU || request == AMDKFD_IOC_CREATE_QUEUE;
+  return _IOC_NR(request) == _IOC_NR(AMDKFD_IOC_ALLOC_MEMORY_OF_GPU) ||
+         _IOC_NR(request) == _IOC_NR(AMDKFD_IOC_CREATE_QUEUE);
 }
 
 }  // namespace
