@@ -75,7 +75,9 @@ struct DeviceDescription {
   std::uint32_t wave_size = 32;
   std::uint32_t wave_slots_per_cu = 0;  // 0: no limit
   std::uint32_t gfx_major = 0;
+  std::uint32_t drm_card = 0;
   std::uint32_t drm_render_minor = 0;
+  std::array<char, 16> pci_address{};
   std::uint32_t num_cp_queues = 0;     // mapped at a time; 0: no limit
   std::uint32_t queue_quantum_us = 0;  // of a mapped queue when there are more
   std::uint32_t remap_us = 0;          // queues are unmapped so long for a change

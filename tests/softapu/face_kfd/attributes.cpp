@@ -43,11 +43,11 @@ DescriptorKind Face::kind_of_attribute(std::string_view name) {
 }
 
 int Face::before_attribute(int fd) {
-  const DescriptorKind kind = descriptors_.kind(fd);
-  if (device_ == nullptr ||
+  const auto [kind, gpu] = descriptors_.target(fd);
+  if (gpu >= devices_.size() ||
       (kind != DescriptorKind::level_file && kind != DescriptorKind::attribute))
     return 0;
-  const FaultState& faults = device_->unlocked().faults;
+  const FaultState& faults = devices_[gpu]->unlocked().faults;
   // sysfs asks the driver once for each time that a file is read from its beginning.
   if (faults.active.load() == 0 || syscall(SYS_lseek, fd, 0, SEEK_CUR) > 0) return 0;
   const int before = errno;
@@ -57,20 +57,21 @@ int Face::before_attribute(int fd) {
   return faults.has(Fault::resetting) || faults.has(Fault::suspended) ? EPERM : 0;
 }
 
-int Face::refuse_level(const void* data, std::size_t bytes) {
+int Face::refuse_level(int fd, const void* data, std::size_t bytes) {
+  const std::size_t gpu = descriptors_.target(fd).gpu;
   const auto level = parse_level(std::string_view(static_cast<const char*>(data), bytes));
-  if (!level || device_ == nullptr) return level ? 0 : EINVAL;
-  const std::uint32_t allowed = device_->unlocked().description.allowed_levels;
-  if (*level == Level::profile_exit && !is_profile(device_->unlocked().level)) return EINVAL;
+  if (!level || gpu >= devices_.size()) return level ? 0 : EINVAL;
+  const std::uint32_t allowed = devices_[gpu]->unlocked().description.allowed_levels;
+  if (*level == Level::profile_exit && !is_profile(devices_[gpu]->unlocked().level)) return EINVAL;
   return (allowed >> static_cast<unsigned>(*level) & 1U) != 0 ? 0 : EINVAL;
 }
 
-int Face::refuse_open(DescriptorKind kind) {
-  if (device_ == nullptr) return 0;
-  const FaultState& faults = device_->unlocked().faults;
+int Face::refuse_open(Target target) {
+  if (target.gpu >= devices_.size()) return 0;
+  const FaultState& faults = devices_[target.gpu]->unlocked().faults;
   if (faults.has(Fault::gone)) return ENOENT;
   // kfd_create_process: "KFD is locked"; who has it open already only gets another descriptor.
-  return kind == DescriptorKind::kfd && faults.has(Fault::resetting) ? EINVAL : 0;
+  return target.kind == DescriptorKind::kfd && faults.has(Fault::resetting) ? EINVAL : 0;
 }
 
 }  // namespace apusched::softapu

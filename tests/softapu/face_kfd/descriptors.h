@@ -12,28 +12,35 @@ namespace apusched::softapu {
 
 enum class DescriptorKind : std::uint8_t { none, kfd, render_node, level_file, attribute };
 
+// What is behind a path or a descriptor, and the number of the GPU that it belongs to.
+struct Target {
+  DescriptorKind kind = DescriptorKind::none;
+  std::uint8_t gpu = 0;
+};
+
 class Descriptors {
  public:
   // False: the number is beyond the table.
-  bool add(int fd, DescriptorKind kind) {
-    if (fd < 0 || static_cast<std::size_t>(fd) >= kinds_.size()) return false;
-    kinds_[static_cast<std::size_t>(fd)].store(kind);
+  bool add(int fd, Target target) {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= targets_.size()) return false;
+    targets_[static_cast<std::size_t>(fd)].store(target);
     return true;
   }
-  [[nodiscard]] DescriptorKind kind(int fd) const {
-    if (fd < 0 || static_cast<std::size_t>(fd) >= kinds_.size()) return DescriptorKind::none;
-    return kinds_[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
+  [[nodiscard]] Target target(int fd) const {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= targets_.size()) return {};
+    return targets_[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
   }
+  [[nodiscard]] DescriptorKind kind(int fd) const { return target(fd).kind; }
   DescriptorKind remove(int fd) {
     if (kind(fd) == DescriptorKind::none) return DescriptorKind::none;
-    return kinds_[static_cast<std::size_t>(fd)].exchange(DescriptorKind::none);
+    return targets_[static_cast<std::size_t>(fd)].exchange(Target{}).kind;
   }
   void clear() {
-    for (auto& kind : kinds_) kind.store(DescriptorKind::none);
+    for (auto& target : targets_) target.store(Target{});
   }
 
  private:
-  std::array<std::atomic<DescriptorKind>, 4096> kinds_{};
+  std::array<std::atomic<Target>, 4096> targets_{};
 };
 
 }  // namespace apusched::softapu

@@ -3,6 +3,7 @@
 // what libhsakmt 6 and ROCr 6 ask through it (family, APU or not, frequency of the counter).
 #include "face_kfd/drm.h"
 
+#include <dlfcn.h>
 #include <drm/amdgpu_drm.h>
 #include <drm/drm.h>
 
@@ -124,16 +125,24 @@ int answer(unsigned long request, void* argument, const DeviceDescription& descr
 
 }  // namespace
 
-int drm_ioctl(unsigned long request, void* argument) {
+int drm_ioctl(unsigned long request, void* argument, std::size_t gpu) {
   const auto process = Face::instance().process();
   if (process == nullptr) return ENODEV;
-  return answer(request, argument, process->description());
+  return answer(request, argument, process->description(gpu));
 }
 
 }  // namespace apusched::softapu
 
-// libdrm_amdgpu would look the name up in a list of its own; this is the model's.
-extern "C" __attribute__((visibility("default"))) const char* amdgpu_get_marketing_name(void*) {
-  const auto process = apusched::softapu::Face::instance().process();
-  return process == nullptr ? nullptr : process->description().marketing_name.data();
+// libdrm_amdgpu would look the name up in a list of its own; this is the model's. Which GPU a handle
+// is of, libdrm_amdgpu says by its descriptor, where it is loaded at all.
+extern "C" __attribute__((visibility("default"))) const char* amdgpu_get_marketing_name(
+    void* handle) {
+  using apusched::softapu::Face;
+  const auto process = Face::instance().process();
+  if (process == nullptr) return nullptr;
+  static auto* const get_fd =
+      reinterpret_cast<int (*)(void*)>(dlsym(RTLD_DEFAULT, "amdgpu_device_get_fd"));
+  const std::size_t gpu =
+      get_fd == nullptr ? 0 : Face::instance().descriptors().target(get_fd(handle)).gpu;
+  return process->description(gpu).marketing_name.data();
 }

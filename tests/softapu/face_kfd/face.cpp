@@ -27,21 +27,42 @@ Face& Face::instance() {
 
 Face::Face() : session_(std::getenv(kSessionVariable)) {
   // Now and not at first use: that may be in the child of a fork, where nothing may be locked.
-  if (session_ != nullptr) device_ = SharedDevice::open(std::string(session_) + "/" + kStateFile);
+  const std::size_t count = session_ == nullptr ? 0 : SessionClient::gpus(session_);
+  for (std::size_t gpu = 0; gpu < count; gpu++) {
+    auto device = SharedDevice::open(std::string(session_) + "/" + file_of(kStateFile, gpu));
+    if (device == nullptr) break;
+    devices_.push_back(std::move(device));
+  }
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-DescriptorKind Face::kind_of(const char* path) const {
+Target Face::target_of(const char* path) const {
   constexpr std::string_view kRenderNode = "/dev/dri/renderD";
-  if (session_ == nullptr || path == nullptr) return DescriptorKind::none;
+  if (session_ == nullptr || path == nullptr) return {};
   const std::string_view name(path);
-  if (name == "/dev/kfd") return DescriptorKind::kfd;
-  if (name.starts_with(kRenderNode)) return DescriptorKind::render_node;
-  return kind_of_attribute(name.substr(name.rfind('/') + 1));
+  if (name == "/dev/kfd") return {DescriptorKind::kfd, 0};
+  const DescriptorKind kind = name.starts_with(kRenderNode)
+                                  ? DescriptorKind::render_node
+                                  : kind_of_attribute(name.substr(name.rfind('/') + 1));
+  if (kind == DescriptorKind::none) return {};
+  return {kind, gpu_in(name)};
 }
 
-int Face::open(DescriptorKind kind) {
-  if (const int error = refuse_open(kind); error != 0) {
+std::uint8_t Face::gpu_in(std::string_view path) const {
+  for (std::size_t gpu = 1; gpu < devices_.size(); gpu++) {
+    const DeviceDescription& d = devices_[gpu]->unlocked().description;
+    const std::string card = "/card" + std::to_string(d.drm_card) + "/";
+    const std::string render = "/renderD" + std::to_string(d.drm_render_minor);
+    if (path.find(d.pci_address.data()) != path.npos || path.find(card) != path.npos ||
+        path.find(render) != path.npos)
+      return static_cast<std::uint8_t>(gpu);
+  }
+  return 0;
+}
+
+int Face::open(Target target) {
+  const DescriptorKind kind = target.kind;
+  if (const int error = refuse_open(target); error != 0) {
     errno = error;
     return -1;
   }
@@ -58,7 +79,7 @@ int Face::open(DescriptorKind kind) {
   }
   const int fd = static_cast<int>(syscall(SYS_memfd_create, "softapu-device", MFD_CLOEXEC));
   if (fd < 0) return -1;
-  if (!descriptors_.add(fd, kind)) {
+  if (!descriptors_.add(fd, target)) {
     syscall(SYS_close, fd);
     errno = EMFILE;
     return -1;
@@ -68,12 +89,12 @@ int Face::open(DescriptorKind kind) {
 }
 
 void Face::duplicated(int from, int to) {
-  const DescriptorKind kind = descriptors_.kind(from);
+  const Target target = descriptors_.target(from);
   if (to < 0 || from == to) return;
   closing(to);
-  if (kind == DescriptorKind::none || !descriptors_.add(to, kind)) return;
+  if (target.kind == DescriptorKind::none || !descriptors_.add(to, target)) return;
   const std::lock_guard lock(mutex_);
-  if (kind == DescriptorKind::kfd) open_count_++;
+  if (target.kind == DescriptorKind::kfd) open_count_++;
 }
 
 void Face::closing(int fd) {
@@ -98,7 +119,7 @@ int Face::ioctl(int fd, unsigned long request, void* argument) {
   const auto device = process();
   int error = EBADF;
   if (descriptors_.kind(fd) != DescriptorKind::kfd)
-    error = drm_ioctl(request, argument);
+    error = drm_ioctl(request, argument, descriptors_.target(fd).gpu);
   else if (device != nullptr)
     error = device->ioctl(request, argument);
   if (error == 0) return 0;
@@ -112,7 +133,7 @@ void Face::describe(int fd, struct stat& status) {
   const auto device = process();
   if (device == nullptr) return;
   status.st_mode = S_IFCHR | 0666;
-  status.st_rdev = makedev(kDrmMajor, device->description().drm_render_minor);
+  status.st_rdev = makedev(kDrmMajor, device->description(descriptors_.target(fd).gpu).drm_render_minor);
 }
 
 void Face::before_fork() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "face_kfd/descriptors.h"
 #include "face_kfd/kfd_process.h"
@@ -19,9 +20,9 @@ class Face {
   static Face& instance();
 
   // Is this path ours to open? Only inside a session.
-  [[nodiscard]] DescriptorKind kind_of(const char* path) const;
+  [[nodiscard]] Target target_of(const char* path) const;
   // A new descriptor, or -1 with errno set.
-  int open(DescriptorKind kind);
+  int open(Target target);
   // Another descriptor refers to the same open device.
   void duplicated(int from, int to);
   // Before the kernel forgets the number.
@@ -33,7 +34,7 @@ class Face {
   // 0, or the errno to fail with. 0 for any other descriptor. (attributes.cpp)
   int before_attribute(int fd);
   // The errno with which amdgpu refuses this text for the level; 0: it takes it.
-  int refuse_level(const void* data, std::size_t bytes);
+  int refuse_level(int fd, const void* data, std::size_t bytes);
   // For the device behind fd; null when it is closed.
   std::shared_ptr<KfdProcess> process();
 
@@ -48,10 +49,13 @@ class Face {
   // What kind a file of this name is, by its last part: many ways lead to it.
   static DescriptorKind kind_of_attribute(std::string_view name);
   // The errno with which opening a device node fails now; 0: it does not.
-  int refuse_open(DescriptorKind kind);
+  int refuse_open(Target target);
+  // The number of the GPU that a path leads to: by its PCI address, card or render node. 0 where
+  // none is named.
+  [[nodiscard]] std::uint8_t gpu_in(std::string_view path) const;
 
   const char* session_;                   // directory, null outside a session
-  std::unique_ptr<SharedDevice> device_;  // null outside a session
+  std::vector<std::unique_ptr<SharedDevice>> devices_;  // by number; empty outside a session
   Descriptors descriptors_;
   std::mutex mutex_;  // process_, open_count_
   std::shared_ptr<KfdProcess> process_;

@@ -32,8 +32,9 @@ bool needs_memory(unsigned long request) {
 }  // namespace
 
 int KfdProcess::refused(unsigned long request) {
-  const DeviceState& state = client_->device().unlocked();
-  const Client& me = state.clients[static_cast<std::uint32_t>(client_->index())];
+  // Faults are of the first GPU.
+  const DeviceState& state = gpus_[0]->state();
+  const Client& me = state.clients[static_cast<std::uint32_t>(gpus_[0]->client().index())];
   if (needs_hardware(request)) {
     if (state.faults.has(Fault::gone)) return ENODEV;
     if (me.losses != state.faults.losses.load()) return EIO;
@@ -44,7 +45,7 @@ int KfdProcess::refused(unsigned long request) {
 void KfdProcess::describe(kfd_event_data& data) {
   if (!events_.is_of_type(data.event_id, EventTable::kHwException)) return;
   data.hw_exception_data = {KFD_HW_EXCEPTION_WHOLE_GPU_RESET, KFD_HW_EXCEPTION_GPU_HANG, 1,
-                            description().gpu_id};
+                            description(0).gpu_id};
 }
 
 }  // namespace apusched::softapu

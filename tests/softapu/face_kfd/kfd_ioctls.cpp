@@ -41,6 +41,10 @@ int with_arguments(unsigned long request, void* user, Handler handler) {
 
 }  // namespace
 
+std::uint64_t KfdProcess::doorbell_offset(const ProcessGpu& gpu) const {
+  return kDoorbellOffset | gpu.number() << kOffsetGpuShift;
+}
+
 template <>
 int KfdProcess::handle(kfd_ioctl_get_version_args& a) {
   a = {KFD_IOCTL_MAJOR_VERSION, 11};
@@ -51,10 +55,10 @@ template <>
 int KfdProcess::handle(kfd_ioctl_get_process_apertures_new_args& a) {
   auto* out = user_pointer<kfd_process_device_apertures>(a.kfd_process_device_apertures_ptr);
   // gfx9 and later (kfd_flat_memory.c); ROCr asserts that LDS and scratch have a high word.
-  if (out != nullptr && a.num_of_nodes > 0)
-    out[0] = {0x1000000000000, 0x10000ffffffff, 0x2000000000000,      0x20000ffffffff,
-              0x4000,          0x7fffffffffff,  description().gpu_id, 0};
-  a.num_of_nodes = 1;
+  for (std::size_t i = 0; out != nullptr && i < a.num_of_nodes && i < gpus_.size(); i++)
+    out[i] = {0x1000000000000, 0x10000ffffffff, 0x2000000000000,       0x20000ffffffff,
+              0x4000,          0x7fffffffffff,  description(i).gpu_id, 0};
+  a.num_of_nodes = static_cast<std::uint32_t>(gpus_.size());
   return 0;
 }
 
@@ -80,22 +84,27 @@ int KfdProcess::handle(kfd_ioctl_get_tile_config_args& a) {
 
 template <>
 int KfdProcess::handle(kfd_ioctl_get_available_memory_args& a) {
-  SharedDevice::Access access(client_->device());
+  ProcessGpu* gpu = gpu_with_id(a.gpu_id);
+  if (gpu == nullptr) return EINVAL;
+  SharedDevice::Access access(gpu->client().device());
   std::uint64_t used = 0;
   for (const Client& other : access.state().clients) used += other.vram_used;
-  a.available = description().kfd_pool_bytes - used;
+  a.available = gpu->description().kfd_pool_bytes - used;
   return 0;
 }
 
 template <>
 int KfdProcess::handle(kfd_ioctl_alloc_memory_of_gpu_args& a) {
   if (a.size == 0 && (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) == 0) return EINVAL;
-  if (const int error = account(a.size, a.flags, true); error != 0) return error;
+  ProcessGpu* gpu = gpu_with_id(a.gpu_id);
+  if (gpu == nullptr) return EINVAL;
+  if (const int error = gpu->account(a.size, a.flags, true); error != 0) return error;
   const std::lock_guard lock(mutex_);
   a.handle = next_handle_++;
-  buffers_[a.handle] = {a.size, a.flags};
+  buffers_[a.handle] = {a.size, a.flags, gpu};
   if ((a.flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return 0;
-  a.mmap_offset = (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0 ? kDoorbellOffset : 0;
+  a.mmap_offset =
+      (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0 ? doorbell_offset(*gpu) : 0;
   return 0;
 }
 
@@ -109,7 +118,7 @@ int KfdProcess::handle(kfd_ioctl_free_memory_of_gpu_args& a) {
     buffer = it->second;
     buffers_.erase(it);
   }
-  return account(buffer.bytes, buffer.flags, false);
+  return buffer.gpu->account(buffer.bytes, buffer.flags, false);
 }
 
 template <>
@@ -128,7 +137,8 @@ template <>
 int KfdProcess::handle(kfd_ioctl_create_event_args& a) {
   a.event_id = events_.create(a.auto_reset != 0, a.event_type);
   // Who watches for the end of the GPU has an engine that notices it.
-  if (a.event_type == KFD_IOC_EVENT_HW_EXCEPTION) engine();
+  if (a.event_type == KFD_IOC_EVENT_HW_EXCEPTION)
+    for (const auto& gpu : gpus_) gpu->engine();
   if (a.event_id == 0) return ENOSPC;
   a.event_slot_index = a.event_trigger_data = a.event_id;
   a.event_page_offset = kEventPageOffset;
@@ -144,8 +154,7 @@ template <>
 int KfdProcess::handle(kfd_ioctl_set_event_args& a) {
   if (!events_.set(a.event_id)) return EINVAL;
   // The host has changed a signal; a barrier may be waiting for it.
-  const std::lock_guard lock(mutex_);
-  if (engine_ != nullptr) engine_->look_again();
+  for (const auto& gpu : gpus_) gpu->look_again();
   return 0;
 }
 
@@ -182,12 +191,14 @@ int KfdProcess::handle(kfd_ioctl_create_queue_args& a) {
   request.read_pointer_address = a.read_pointer_address;
   request.priority = priority_of(a.queue_priority);
   request.percent = a.queue_percentage;
-  const auto queue = engine().create_queue(request);
+  ProcessGpu* gpu = gpu_with_id(a.gpu_id);
+  if (gpu == nullptr) return EINVAL;
+  const auto queue = gpu->engine().create_queue(request);
   if (!queue) return ENOMEM;
   a.queue_id = queue->id;
-  a.doorbell_offset = kDoorbellOffset | queue->doorbell * sizeof(std::uint64_t);
-  const int error = client_->tell(RequestKind::queue_created, queue->id, a.ring_size);
-  if (error != 0) engine().destroy_queue(queue->id);
+  a.doorbell_offset = doorbell_offset(*gpu) | queue->doorbell * sizeof(std::uint64_t);
+  const int error = gpu->client().tell(RequestKind::queue_created, queue->id, a.ring_size);
+  if (error != 0) gpu->engine().destroy_queue(queue->id);
   return error;
 }
 
@@ -195,7 +206,9 @@ template <>
 int KfdProcess::handle(kfd_ioctl_update_queue_args& a) {
   if (a.queue_percentage > KFD_MAX_QUEUE_PERCENTAGE || a.queue_priority > KFD_MAX_QUEUE_PRIORITY)
     return EINVAL;
-  return engine().update_queue(a.queue_id, a.queue_percentage, priority_of(a.queue_priority))
+  ProcessGpu* gpu = gpu_of_queue(a.queue_id);
+  if (gpu == nullptr) return EINVAL;
+  return gpu->engine().update_queue(a.queue_id, a.queue_percentage, priority_of(a.queue_priority))
              ? 0
              : EINVAL;
 }
@@ -204,6 +217,8 @@ template <>
 int KfdProcess::handle(kfd_ioctl_set_cu_mask_args& a) {
   constexpr std::uint32_t kMaxBits = 1024;
   if (a.num_cu_mask == 0 || a.num_cu_mask % 32 != 0 || a.cu_mask_ptr == 0) return EINVAL;
+  ProcessGpu* gpu = gpu_of_queue(a.queue_id);
+  if (gpu == nullptr) return EINVAL;
   const auto* words = user_pointer<const std::uint32_t>(a.cu_mask_ptr);
   const std::uint32_t bits = std::min(a.num_cu_mask, kMaxBits);
   CuMask mask;
@@ -211,17 +226,18 @@ int KfdProcess::handle(kfd_ioctl_set_cu_mask_args& a) {
     const bool on = (words[i / 32] >> (i % 32) & 1U) != 0;
     const bool partner = (words[i / 32] >> ((i ^ 1U) % 32) & 1U) != 0;
     // Workgroup processors are masked whole (pqm_update_mqd, gfx10 and later).
-    if (description().gfx_major >= 10 && on != partner) return EINVAL;
-    if (on && i < description().compute_units) mask.set(i);
+    if (gpu->description().gfx_major >= 10 && on != partner) return EINVAL;
+    if (on && i < gpu->description().compute_units) mask.set(i);
   }
   // An all-zero mask is accepted, as the kernel does: the queue hangs.
-  return engine().set_mask(a.queue_id, mask) ? 0 : EINVAL;
+  return gpu->engine().set_mask(a.queue_id, mask) ? 0 : EINVAL;
 }
 
 template <>
 int KfdProcess::handle(kfd_ioctl_destroy_queue_args& a) {
-  if (!engine().destroy_queue(a.queue_id)) return EINVAL;
-  return client_->tell(RequestKind::queue_destroyed, a.queue_id);
+  ProcessGpu* gpu = gpu_of_queue(a.queue_id);
+  if (gpu == nullptr || !gpu->engine().destroy_queue(a.queue_id)) return EINVAL;
+  return gpu->client().tell(RequestKind::queue_destroyed, a.queue_id);
 }
 
 template <>

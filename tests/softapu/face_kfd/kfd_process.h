@@ -9,10 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "events/event_table.h"
-#include "face_kfd/session_client.h"
-#include "queue/engine.h"
+#include "face_kfd/process_gpu.h"
 
 struct kfd_event_data;
 
@@ -21,6 +21,7 @@ namespace apusched::softapu {
 // mmap offsets of /dev/kfd, by their top two bits (kfd_priv.h).
 inline constexpr std::uint64_t kDoorbellOffset = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kEventPageOffset = std::uint64_t{2} << 62;
+inline constexpr unsigned kOffsetGpuShift = 46;
 inline constexpr std::uint64_t kOffsetTypeMask = std::uint64_t{3} << 62;
 
 class KfdProcess {
@@ -39,8 +40,9 @@ class KfdProcess {
   [[nodiscard]] int file_for(std::uint64_t offset) const;
   // A mapping of that file has been made for the client.
   void mapped(std::uint64_t offset, void* address, std::size_t bytes);
-  [[nodiscard]] const DeviceDescription& description() const {
-    return client_->device().unlocked().description;
+  // Of the GPU with this number; that of the first for one that does not exist.
+  [[nodiscard]] const DeviceDescription& description(std::size_t gpu) const {
+    return gpus_[gpu < gpus_.size() ? gpu : 0]->description();
   }
 
   // Around fork(): the child gets consistent, unlocked structures, and no engine.
@@ -49,34 +51,33 @@ class KfdProcess {
   void after_fork_in_child();
 
  private:
-  explicit KfdProcess(std::unique_ptr<SessionClient> client) : client_(std::move(client)) {}
+  KfdProcess() = default;
 
   // Handlers answer like ioctl(); T are the structs of linux/kfd_ioctl.h.
   template <class T>
   int handle(T& arguments);
-  bool make_files();
-  Engine& engine();
   // The errno with which a request fails because of what happened to the GPU; 0: it does not.
   // (kfd_faults.cpp)
   int refused(unsigned long request);
   // A hardware exception's own words, for those who wait for one.
   void describe(kfd_event_data& data);
-  int account(std::uint64_t bytes, std::uint32_t flags, bool allocate);
+  // Null: there is none.
+  ProcessGpu* gpu_with_id(std::uint32_t gpu_id);
+  ProcessGpu* gpu_of_queue(std::uint32_t queue);
+  [[nodiscard]] std::uint64_t doorbell_offset(const ProcessGpu& gpu) const;
 
   struct Buffer {
     std::uint64_t bytes = 0;
     std::uint32_t flags = 0;
+    ProcessGpu* gpu = nullptr;
   };
 
-  std::unique_ptr<SessionClient> client_;
   EventTable events_;
-  int doorbell_file_ = -1;
+  std::vector<std::unique_ptr<ProcessGpu>> gpus_;  // by number; does not change
   int event_file_ = -1;
-  std::uint64_t* doorbells_ = nullptr;
-  std::mutex mutex_;  // buffers_, next_handle_, engine_ (creation)
+  std::mutex mutex_;  // buffers_, next_handle_
   std::map<std::uint64_t, Buffer> buffers_;
   std::uint64_t next_handle_ = 1;
-  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace apusched::softapu

@@ -23,6 +23,7 @@ namespace {
 
 using apusched::softapu::DescriptorKind;
 using apusched::softapu::Face;
+using apusched::softapu::Target;
 
 template <class Function>
 Function* next(const char* name) {
@@ -35,14 +36,14 @@ bool is_device(DescriptorKind kind) {
 }
 
 // Notes a descriptor that the next library opened.
-int opened(DescriptorKind kind, int fd) {
-  if (fd >= 0 && kind != DescriptorKind::none && !is_device(kind))
-    Face::instance().descriptors().add(fd, kind);
+int opened(Target target, int fd) {
+  if (fd >= 0 && target.kind != DescriptorKind::none && !is_device(target.kind))
+    Face::instance().descriptors().add(fd, target);
   return fd;
 }
 
-FILE* opened(DescriptorKind kind, FILE* file) {
-  if (file != nullptr) opened(kind, fileno(file));
+FILE* opened(Target target, FILE* file) {
+  if (file != nullptr) opened(target, fileno(file));
   return file;
 }
 
@@ -76,9 +77,9 @@ using MmapFunction = void*(void*, std::size_t, int, int, int, off_t);
     va_start(arguments, flags);                                 \
     const mode_t mode = mode_from(flags, arguments);            \
     va_end(arguments);                                          \
-    const DescriptorKind kind = Face::instance().kind_of(path); \
-    if (is_device(kind)) return Face::instance().open(kind);    \
-    return opened(kind, real(path, flags, mode));               \
+    const Target target = Face::instance().target_of(path); \
+    if (is_device(target.kind)) return Face::instance().open(target);    \
+    return opened(target, real(path, flags, mode));               \
   }
 SOFTAPU_OPEN(open)
 SOFTAPU_OPEN(open64)
@@ -90,9 +91,9 @@ SOFTAPU_OPEN(open64)
     va_start(arguments, flags);                                              \
     const mode_t mode = mode_from(flags, arguments);                         \
     va_end(arguments);                                                       \
-    const DescriptorKind kind = Face::instance().kind_of(path);              \
-    if (is_device(kind)) return Face::instance().open(kind);                 \
-    return opened(kind, real(directory, path, flags, mode));                 \
+    const Target target = Face::instance().target_of(path);              \
+    if (is_device(target.kind)) return Face::instance().open(target);                 \
+    return opened(target, real(directory, path, flags, mode));                 \
   }
 SOFTAPU_OPENAT(openat)
 SOFTAPU_OPENAT(openat64)
@@ -101,9 +102,9 @@ SOFTAPU_OPENAT(openat64)
 #define SOFTAPU_OPEN_2(name)                                    \
   SOFTAPU_EXPORT int name(const char* path, int flags) {        \
     SOFTAPU_NEXT(int(const char*, int), #name);                 \
-    const DescriptorKind kind = Face::instance().kind_of(path); \
-    if (is_device(kind)) return Face::instance().open(kind);    \
-    return opened(kind, real(path, flags));                     \
+    const Target target = Face::instance().target_of(path); \
+    if (is_device(target.kind)) return Face::instance().open(target);    \
+    return opened(target, real(path, flags));                     \
   }
 SOFTAPU_OPEN_2(__open_2)
 SOFTAPU_OPEN_2(__open64_2)
@@ -111,7 +112,7 @@ SOFTAPU_OPEN_2(__open64_2)
 #define SOFTAPU_FOPEN(name)                                          \
   SOFTAPU_EXPORT FILE* name(const char* path, const char* mode) {    \
     SOFTAPU_NEXT(FopenFunction, #name);                              \
-    return opened(Face::instance().kind_of(path), real(path, mode)); \
+    return opened(Face::instance().target_of(path), real(path, mode)); \
   }
 SOFTAPU_FOPEN(fopen)
 SOFTAPU_FOPEN(fopen64)
@@ -190,7 +191,7 @@ SOFTAPU_EXPORT ssize_t write(int fd, const void* data, std::size_t bytes) {
   if (refused(Face::instance().before_attribute(fd))) return -1;
   if (Face::instance().descriptors().kind(fd) == DescriptorKind::level_file) {
     // sysfs refuses what amdgpu does not know; a plain file would take it.
-    if (refused(Face::instance().refuse_level(data, bytes))) return -1;
+    if (refused(Face::instance().refuse_level(fd, data, bytes))) return -1;
     // A store is the whole value, wherever the descriptor stands.
     const long written = syscall(SYS_pwrite64, fd, data, bytes, 0);
     if (written > 0) syscall(SYS_ftruncate, fd, written);

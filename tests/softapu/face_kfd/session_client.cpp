@@ -24,7 +24,7 @@ void raw_close(int fd) {
   errno = error;
 }
 
-int connect_supervisor(const char* directory) {
+int connect_supervisor(const char* directory, std::size_t gpu) {
   const int fd = static_cast<int>(syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd < 0) return -1;
   const timeval timeout{2, 0};
@@ -36,7 +36,7 @@ int connect_supervisor(const char* directory) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
-                kControlSocket);
+                file_of(kControlSocket, gpu).c_str());
   const bool ok = dir >= 0 && syscall(SYS_connect, fd, &address, sizeof address) == 0;
   raw_close(dir);
   if (ok) return fd;
@@ -46,10 +46,10 @@ int connect_supervisor(const char* directory) {
 
 }  // namespace
 
-std::unique_ptr<SessionClient> SessionClient::join(const char* directory) {
-  auto device = SharedDevice::open(std::string(directory) + "/" + kStateFile);
+std::unique_ptr<SessionClient> SessionClient::join(const char* directory, std::size_t gpu) {
+  auto device = SharedDevice::open(std::string(directory) + "/" + file_of(kStateFile, gpu));
   if (device == nullptr) return nullptr;
-  const int socket = connect_supervisor(directory);
+  const int socket = connect_supervisor(directory, gpu);
   if (socket < 0) return nullptr;
   std::unique_ptr<SessionClient> client(new SessionClient(std::move(device), socket));
   {
@@ -67,6 +67,14 @@ std::unique_ptr<SessionClient> SessionClient::join(const char* directory) {
   client.reset();
   errno = error;
   return nullptr;
+}
+
+std::size_t SessionClient::gpus(const char* directory) {
+  std::size_t count = 0;
+  while (syscall(SYS_faccessat, AT_FDCWD,
+                 (std::string(directory) + "/" + file_of(kStateFile, count)).c_str(), F_OK) == 0)
+    count++;
+  return count;
 }
 
 SessionClient::~SessionClient() {

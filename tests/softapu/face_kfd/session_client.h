@@ -14,7 +14,9 @@ namespace apusched::softapu {
 class SessionClient {
  public:
   // Null with errno set. Waits at most two seconds for the supervisor.
-  static std::unique_ptr<SessionClient> join(const char* directory);
+  static std::unique_ptr<SessionClient> join(const char* directory, std::size_t gpu);
+  // How many GPUs the session has.
+  static std::size_t gpus(const char* directory);
   // Leaves: queues, kernels and memory of this client are gone from device and tree afterwards.
   ~SessionClient();
   SessionClient(const SessionClient&) = delete;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 
 #include "launcher/runtime.h"
 #include "launcher/session.h"
@@ -104,15 +105,22 @@ SupervisorOptions supervisor_options(const Options& options) {
 
 int serve(const Options& options) {
   const SupervisorOptions wanted = supervisor_options(options);
-  const MachineModel model = read_model(Installation::find().model(options.model));
-  if (const auto sentence = refusal(model)) {
-    std::fprintf(stderr, "softapu-run: %s\n", sentence->c_str());
-    return kCannotRun;
-  }
+  const auto gpus = read_machine(Installation::find().model(options.model));
+  for (const MachineModel& model : gpus)
+    if (const auto sentence = refusal(model)) {
+      std::fprintf(stderr, "softapu-run: %s\n", sentence->c_str());
+      return kCannotRun;
+    }
   int status = 0;
   {
-    Session session(options.session, model);
-    Supervisor supervisor(session.directory(), model, wanted);
+    Session session(options.session, gpus);
+    Supervisor supervisor(session.directory(), gpus[0], 0, wanted);
+    std::vector<std::unique_ptr<Supervisor>> others;
+    for (std::size_t gpu = 1; gpu < gpus.size(); gpu++) {
+      others.push_back(
+          std::make_unique<Supervisor>(session.directory(), gpus[gpu], gpu, wanted));
+      supervisor.serve_also(*others.back());
+    }
     session.announce();
     if (options.serve) {
       std::printf("ready %s\n", session.directory().c_str());

@@ -49,10 +49,12 @@ void make_tools(const fs::path& directory) {
 }
 
 // umockdev answers stat() and access() of device nodes from here; opening them is ours.
-void make_device_nodes(const fs::path& directory, const MachineModel& model) {
+void make_device_nodes(const fs::path& directory, const std::vector<MachineModel>& gpus) {
   fs::create_directories(directory / "dev/dri");
-  for (const std::string& node :
-       {std::string("kfd"), "dri/renderD" + std::to_string(model.device.drm_render_minor)}) {
+  std::vector<std::string> nodes = {"kfd"};
+  for (const MachineModel& model : gpus)
+    nodes.push_back("dri/renderD" + std::to_string(model.device.drm_render_minor));
+  for (const std::string& node : nodes) {
     put(directory / "dev" / node, "");
     fs::permissions(directory / "dev" / node, fs::perms(0666));
   }
@@ -64,16 +66,16 @@ Installation Installation::find() {
   return {fs::read_symlink("/proc/self/exe").parent_path()};
 }
 
-Session::Session(const fs::path& path, const MachineModel& model)
+Session::Session(const fs::path& path, const std::vector<MachineModel>& gpus)
     : directory_(make_directory(path)), temporary_(path.empty()) {
   // Clients of any user: mkdtemp made it private.
   fs::permissions(directory_, fs::perms(0755));
   take_lock();
   remove_content();
   const mode_t old = ::umask(022);
-  make_tree(directory_, {model});
+  make_tree(directory_, gpus);
   make_tools(directory_);
-  make_device_nodes(directory_, model);
+  make_device_nodes(directory_, gpus);
   ::umask(old);
 }
 
@@ -93,13 +95,15 @@ void Session::announce() {
 }
 
 void Session::remove_content() {
-  for (const char* name : kContent) fs::remove_all(directory_ / name);
+  for (const char* name : kContent)
+    for (std::size_t gpu = 0; gpu < kMaxGpus; gpu++) fs::remove_all(directory_ / file_of(name, gpu));
 }
 
 Session::~Session() {
   std::error_code ignored;
   fs::remove(directory_ / kReadyFile, ignored);
-  fs::remove(directory_ / kControlSocket, ignored);
+  for (std::size_t gpu = 0; gpu < kMaxGpus; gpu++)
+    fs::remove(directory_ / file_of(kControlSocket, gpu), ignored);
   if (temporary_) fs::remove_all(directory_, ignored);
   ::close(lock_);
 }

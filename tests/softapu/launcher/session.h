@@ -25,7 +25,7 @@ class Session {
  public:
   // `path` empty: a new directory below TMPDIR, removed with its content at the end. A given one
   // keeps its tree. Throws std::system_error; EBUSY: it is served already.
-  Session(const std::filesystem::path& path, const MachineModel& model);
+  Session(const std::filesystem::path& path, const std::vector<MachineModel>& gpus);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

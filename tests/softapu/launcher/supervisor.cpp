@@ -32,16 +32,16 @@ int check(int result, const char* what) {
   return result;
 }
 
-int listen_at(const std::filesystem::path& directory) {
+int listen_at(const std::filesystem::path& directory, const std::string& name) {
   const int fd = check(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket");
   // Through /proc/self/fd, because the directory's path may be longer than sun_path.
   const int dir = check(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), "session");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
-                kControlSocket);
+                name.c_str());
   check(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), "bind");
-  check(chmod((directory / kControlSocket).c_str(), 0666), "chmod");
+  check(chmod((directory / name).c_str(), 0666), "chmod");
   check(listen(fd, 64), "listen");
   close(dir);
   return fd;
@@ -50,35 +50,47 @@ int listen_at(const std::filesystem::path& directory) {
 }  // namespace
 
 Supervisor::Supervisor(const std::filesystem::path& directory, const MachineModel& model,
-                       const SupervisorOptions& options)
+                       std::size_t gpu, const SupervisorOptions& options)
     : description_(model.device),
+      gpu_(gpu),
       directory_(directory),
       paths_(directory, model),
       card_(model.card),
-      tree_(paths_, model, options.traps),
-      hidden_(directory / kHiddenFiles),
+      tree_(paths_, model, options.traps, gpu == 0),
+      hidden_(directory / file_of(kHiddenFiles, gpu)),
       cpu_load_(options.cpu_load) {
-  device_ = SharedDevice::create((directory / kStateFile).string(), description_);
+  device_ = SharedDevice::create((directory / file_of(kStateFile, gpu)).string(), description_);
   if (device_ == nullptr) check(-1, "state file");
   epoll_ = check(epoll_create1(EPOLL_CLOEXEC), "epoll");
-  listen_ = listen_at(directory);
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  signals_ = check(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+  listen_ = listen_at(directory, file_of(kControlSocket, gpu));
+  if (gpu == 0) take_signals();
   timer_ = check(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd");
   inotify_ = check(inotify_init1(IN_CLOEXEC | IN_NONBLOCK), "inotify");
   refresh();
   tree_.show_level(Level::automatic);
   check(inotify_add_watch(inotify_, tree_.level_file().c_str(), IN_CLOSE_WRITE | IN_MODIFY),
         "inotify");
-  for (const int fd : {listen_, signals_, timer_, inotify_}) watch(fd);
+  for (const int fd : {listen_, timer_, inotify_}) watch(fd);
+}
+
+void Supervisor::take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = check(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+  watch(signals_);
+}
+
+void Supervisor::serve_also(Supervisor& other) {
+  others_[other.epoll_] = &other;
+  watch(other.epoll_);
 }
 
 Supervisor::~Supervisor() {
   while (!connections_.empty()) end(connections_.begin()->first);
-  for (const int fd : {epoll_, listen_, signals_, inotify_, timer_}) close(fd);
+  for (const int fd : {epoll_, listen_, signals_, inotify_, timer_})
+    if (fd >= 0) close(fd);
 }
 
 void Supervisor::watch(int fd) {
@@ -89,26 +101,34 @@ void Supervisor::watch(int fd) {
 }
 
 int Supervisor::run(std::optional<pid_t> child) {
-  for (;;) {
-    epoll_event events[16];
-    const int count = epoll_wait(epoll_, events, 16, -1);
-    for (int i = 0; i < count; i++) {
-      const int fd = events[i].data.fd;
-      if (fd == signals_) {
-        if (!on_signal(child)) return status_;
-      } else if (fd == listen_) {
-        on_accept();
-      } else if (fd == inotify_) {
-        on_level_event();
-      } else if (fd == timer_) {
-        on_timer();
-      } else if (const auto it = pidfds_.find(fd); it != pidfds_.end()) {
-        end(it->second);
-      } else if (connections_.contains(fd)) {
-        on_connection(fd);
-      }
+  constexpr int kForEver = -1;
+  while (dispatch(child, kForEver)) {
+  }
+  return status_;
+}
+
+bool Supervisor::dispatch(std::optional<pid_t> child, int timeout_ms) {
+  epoll_event events[16];
+  const int count = epoll_wait(epoll_, events, 16, timeout_ms);
+  for (int i = 0; i < count; i++) {
+    const int fd = events[i].data.fd;
+    if (fd == signals_) {
+      if (!on_signal(child)) return false;
+    } else if (const auto other = others_.find(fd); other != others_.end()) {
+      other->second->dispatch(std::nullopt, 0);
+    } else if (fd == listen_) {
+      on_accept();
+    } else if (fd == inotify_) {
+      on_level_event();
+    } else if (fd == timer_) {
+      on_timer();
+    } else if (const auto it = pidfds_.find(fd); it != pidfds_.end()) {
+      end(it->second);
+    } else if (connections_.contains(fd)) {
+      on_connection(fd);
     }
   }
+  return true;
 }
 
 bool Supervisor::on_signal(std::optional<pid_t> child) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Serves a session: answers clients, reaps dead ones, owns the live files, applies the level that
+// Serves one GPU of a session: answers clients, reaps dead ones, owns the live files, applies the level that
 // somebody wrote. One thread; it sleeps without a timer while no client has a queue.
 #pragma once
 
@@ -28,7 +28,8 @@ class Supervisor {
  public:
   // Blocks the signals it handles (INT, TERM, HUP, QUIT, CHLD) in this thread. Throws
   // std::system_error.
-  Supervisor(const std::filesystem::path& directory, const MachineModel& model,
+  // `gpu`: its number; only that of the first handles signals, and the others must be given to it.
+  Supervisor(const std::filesystem::path& directory, const MachineModel& model, std::size_t gpu,
              const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -37,6 +38,8 @@ class Supervisor {
   // With a child: until it ends, passing signals on to it; its wait status. Without: until a
   // signal, 0.
   int run(std::optional<pid_t> child);
+  // Is served by run() too. It outlives this.
+  void serve_also(Supervisor& other);
 
  private:
   struct Connection {
@@ -48,6 +51,9 @@ class Supervisor {
   };
 
   void watch(int fd);
+  void take_signals();
+  // Handles what has happened. False: run() is to end.
+  bool dispatch(std::optional<pid_t> child, int timeout_ms);
   void on_accept();
   void on_connection(int fd);
   void on_request(Connection& connection, const Request& request);
@@ -61,6 +67,7 @@ class Supervisor {
   void set_timer();
 
   DeviceDescription description_;
+  std::size_t gpu_;
   std::filesystem::path directory_;
   TreePaths paths_;
   std::uint32_t card_;
@@ -72,6 +79,7 @@ class Supervisor {
   bool timer_on_ = false;
   std::map<int, Connection> connections_;  // by socket
   std::map<int, int> pidfds_;              // pidfd -> socket
+  std::map<int, Supervisor*> others_;      // by their epoll descriptor
   std::int64_t last_busy_ns_ = 0;
   Nanoseconds last_refresh_{0};
   std::uint32_t next_pasid_ = 32769;

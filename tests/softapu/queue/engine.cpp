@@ -95,13 +95,14 @@ class Engine::Queue final : public Executor {
 };
 
 Engine::Engine(SharedDevice& device, ClientIndex client, EventTable& events,
-               std::uint64_t* doorbells)
+               std::uint64_t* doorbells, std::uint32_t first_id)
     : device_(device),
       client_(client),
       doorbells_(doorbells),
       events_(events),
       signals_(events),
       kernels_(device.unlocked().description),
+      next_id_(first_id),
       backoff_(kFirstBackoff),
       spin_(spin_from_environment()),
       watch_([this] {

@@ -43,7 +43,8 @@ class Engine {
  public:
   // `doorbells`: kDoorbells words, a mapping of our own that is never write-protected.
   // All outlive the engine.
-  Engine(SharedDevice& device, ClientIndex client, EventTable& events, std::uint64_t* doorbells);
+  Engine(SharedDevice& device, ClientIndex client, EventTable& events, std::uint64_t* doorbells,
+         std::uint32_t first_id);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -82,7 +83,7 @@ class Engine {
   std::mutex mutex_;                       // queues_
   std::atomic<std::uint32_t> waiting_{0};  // threads that want mutex_: the engine stands back
   std::map<std::uint32_t, std::unique_ptr<Queue>> queues_;
-  std::uint32_t next_id_ = 0;
+  std::uint32_t next_id_;
   bool lost_ = false;  // engine thread only
   std::atomic<bool> stop_{false};
   // Engine thread only, except fault_seen_ (watcher sets, engine clears).

@@ -2,11 +2,14 @@
 // What is in a session directory, and what clients say to its supervisor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace apusched::softapu {
 
 inline constexpr const char* kSessionVariable = "SOFTAPU_SESSION";
+// Of the first GPU; the others have their number behind these names (file_of).
 inline constexpr const char* kStateFile = "state";  // SharedFile, mapped by every client
 inline constexpr const char* kControlSocket =
     "control";                                         // SOCK_SEQPACKET, served by the supervisor
@@ -14,6 +17,10 @@ inline constexpr const char* kHiddenFiles = "hidden";  // what a fault took out 
 inline constexpr const char* kReadyFile = "ready";     // exists while the session is served
 inline constexpr const char* kLockFile = "lock";       // flock of the supervisor
 inline constexpr const char* kLevelFileName = "power_dpm_force_performance_level";
+
+[[nodiscard]] inline std::string file_of(const char* name, std::size_t gpu) {
+  return gpu == 0 ? name : name + std::to_string(gpu);
+}
 
 // A client's connection is its life line: the supervisor reaps it when the connection or the
 // process ends. Every request but memory_changed is answered, after the /sys tree shows it.

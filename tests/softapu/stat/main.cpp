@@ -2,10 +2,12 @@
 // softapu-stat DIR: the device state of a session as JSON.
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "device/shared_device.h"
 #include "session/layout.h"
@@ -100,13 +102,16 @@ json snapshot(SharedDevice& device) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: softapu-stat SESSION-DIRECTORY\n");
+  std::size_t gpu = 0;
+  const std::string_view number = argc == 3 ? argv[2] : "0";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gpu);
+  if (argc < 2 || argc > 3 || error != std::errc{} || end != number.data() + number.size()) {
+    std::fprintf(stderr, "usage: softapu-stat SESSION-DIRECTORY [NUMBER-OF-GPU]\n");
     return 2;
   }
-  const auto device = SharedDevice::open(std::string(argv[1]) + "/" + kStateFile);
+  const auto device = SharedDevice::open(std::string(argv[1]) + "/" + file_of(kStateFile, gpu));
   if (device == nullptr) {
-    std::fprintf(stderr, "softapu-stat: %s: %s\n", argv[1], std::strerror(errno));
+    std::fprintf(stderr, "softapu-stat: GPU %zu of %s: %s\n", gpu, argv[1], std::strerror(errno));
     return 1;
   }
   std::cout << snapshot(*device).dump(2) << '\n';

@@ -23,8 +23,8 @@ std::string number(double value) {
 
 }  // namespace
 
-LiveTree::LiveTree(TreePaths paths, const MachineModel& model, Traps traps)
-    : paths_(std::move(paths)), model_(model), traps_(traps) {}
+LiveTree::LiveTree(TreePaths paths, const MachineModel& model, Traps traps, bool first)
+    : paths_(std::move(paths)), model_(model), traps_(traps), first_(first) {}
 
 void LiveTree::rewrite(const fs::path& file, const std::string& text) {
   const auto known = shown_.find(file);
@@ -127,11 +127,11 @@ void LiveTree::add_process(std::uint32_t pid, std::uint32_t pasid) {
   const fs::path dir = paths_.proc / std::to_string(pid);
   const std::string gpu = std::to_string(model_.device.gpu_id);
   std::error_code ignored;
-  fs::remove_all(dir, ignored);
+  if (first_) fs::remove_all(dir, ignored);
   fs::create_directories(dir / "queues");
   fs::create_directories(dir / ("stats_" + gpu));
   fs::create_directories(dir / ("counters_" + gpu));
-  put(dir / "pasid", std::to_string(pasid) + "\n");
+  if (first_) put(dir / "pasid", std::to_string(pasid) + "\n");
   put(dir / ("vram_" + gpu), "0\n");
   put(dir / ("sdma_" + gpu), "0\n");
   put(dir / ("stats_" + gpu) / "evicted_ms", "0\n");
@@ -146,14 +146,20 @@ void LiveTree::remove_process(std::uint32_t pid) {
     return entry.first.string().starts_with(dir.string() + "/");
   });
   std::error_code ignored;
-  fs::remove_all(dir, ignored);
+  if (first_) {
+    fs::remove_all(dir, ignored);
+    return;
+  }
+  const std::string gpu = std::to_string(model_.device.gpu_id);
+  for (const char* part : {"vram_", "sdma_", "stats_", "counters_"})
+    fs::remove_all(dir / (part + gpu), ignored);
 }
 
 void LiveTree::add_queue(std::uint32_t pid, std::uint32_t queue, std::uint32_t ring_bytes) {
   // Filled before it gets its name: whoever lists queues/ finds complete ones. The kernel prints
   // these three without a newline (kfd_process.c, kfd_procfs_show).
   const fs::path process = paths_.proc / std::to_string(pid);
-  const fs::path fresh = process / ".queue";
+  const fs::path fresh = process / (".queue" + std::to_string(queue));
   std::error_code ignored;
   fs::remove_all(fresh, ignored);
   fs::create_directories(fresh);

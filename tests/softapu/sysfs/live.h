@@ -15,7 +15,8 @@ namespace apusched::softapu {
 
 class LiveTree {
  public:
-  LiveTree(TreePaths paths, const MachineModel& model, Traps traps = {});
+  // `first`: of the GPU that makes and removes proc/<pid>; that of another adds to it.
+  LiveTree(TreePaths paths, const MachineModel& model, Traps traps = {}, bool first = true);
 
   // Rewrites the files whose text changed.
   void show(const Readings& readings);
@@ -41,6 +42,7 @@ class LiveTree {
   TreePaths paths_;
   const MachineModel& model_;
   Traps traps_;
+  bool first_;
   std::map<std::filesystem::path, std::string> shown_;
 };
 

@@ -109,7 +109,9 @@ void read_pci(const json& file, MachineModel& m) {
   if (std::sscanf(m.pci_address.c_str(), "%4x:%2x:%2x.%1x", &part[0], &part[1], &part[2],
                   &part[3]) != 4)
     throw ModelError("pci: address: expected dddd:bb:dd.f, got " + m.pci_address);
+  copy_text(m.device.pci_address, m.pci_address);
   m.card = file.at("drm").at("card");
+  m.device.drm_card = m.card;
   m.device.drm_render_minor = file.at("drm").at("render_minor");
 }
 

@@ -7,9 +7,12 @@ import re
 import subprocess
 import unittest
 
-from session_test import PATIENCE, PROGRAMS, RUN, SOURCE, run
+from session_test import PATIENCE, PROGRAMS, RUN, SOURCE, Session, eventually, run
 
-MODELS = {path.stem: json.loads(path.read_text()) for path in (SOURCE / "models").iterdir()}
+ALL = {path.stem: json.loads(path.read_text()) for path in (SOURCE / "models").iterdir()}
+MODELS = {name: facts for name, facts in ALL.items() if "machine" not in facts}
+# Files that put several together.
+MACHINES = {name: facts["machine"] for name, facts in ALL.items() if "machine" in facts}
 # The first release of ROCr in Debian that knows an ISA.
 KNOWN_FROM = {
     "gfx902": (5, 2), "gfx90c": (5, 2), "gfx1030": (5, 2), "gfx1035": (5, 2),
@@ -61,6 +64,51 @@ class Models(unittest.TestCase):
                     self.assertIn(word, result.stderr)
         for model in models():
             run(RUN, "--model", model, "--", "true")
+
+
+class Machines(unittest.TestCase):
+    def test_rocminfo_lists_every_gpu(self):
+        self.assertEqual(set(MACHINES), {"apu_and_dgpu", "two_apus"})
+        for machine, gpus in MACHINES.items():
+            with self.subTest(machine=machine):
+                agents = run(RUN, "--model", machine, "--", "rocminfo").split("Agent ")[2:]
+                names = [MODELS[gpu["model"]]["gfx"]["name"] for gpu in gpus]
+                self.assertEqual([re.search(r"Name: +(gfx\w+)", a)[1] for a in agents], names)
+
+    def test_programs_use_the_gpu_that_they_choose(self):
+        for machine, gpus in MACHINES.items():
+            for number in range(len(gpus)):
+                with self.subTest(machine=machine, gpu=number), Session(machine) as session:
+                    chosen = {"ROCR_VISIBLE_DEVICES": str(number)}
+                    for check in ("barriers-interrupt", "fill", "copies"):
+                        self.assertIn("ok: ", session.check(check, chosen))
+                    busy = [session.stat(gpu)["busy_ns"] > 0 for gpu in range(len(gpus))]
+                    self.assertEqual(busy, [gpu == number for gpu in range(len(gpus))])
+
+    def test_a_process_shows_the_queues_of_each_of_its_gpus(self):
+        with Session("two_apus") as session:
+            environment = ["env", "ROCR_VISIBLE_DEVICES=1"]
+            with session.holder(prefix=environment) as process:
+                own = session.proc / str(process.pid)
+                ids = {(queue / "gpuid").read_text() for queue in (own / "queues").iterdir()}
+                self.assertEqual(ids, {"19426"})
+                self.assertTrue((own / "vram_19425").exists())
+                self.assertTrue((own / "vram_19426").exists())
+            eventually(lambda: not own.exists(), "it is gone")
+            self.assertEqual([session.stat(gpu)["clients"] for gpu in (0, 1)], [[], []])
+
+    def test_each_has_its_own_level(self):
+        with Session("two_apus") as session:
+            devices = sorted((session.directory / "sys/bus/pci/drivers/amdgpu").glob("0000:*"))
+            (devices[1] / "power_dpm_force_performance_level").write_text("high")
+            eventually(lambda: session.stat(1)["level"] == "high", "the level of the second")
+            self.assertEqual(session.stat(0)["level"], "auto")
+
+    def test_rocm_smi_lists_every_gpu(self):
+        for machine, gpus in MACHINES.items():
+            with self.subTest(machine=machine):
+                answer = json.loads(RocmSmi.rocm_smi(machine, "--showperflevel", "--json"))
+                self.assertEqual(len(answer), len(gpus))
 
 
 class RocmSmi(unittest.TestCase):

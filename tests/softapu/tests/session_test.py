@@ -87,8 +87,8 @@ class Session:
             process.stdin.close()
             process.stdout.close()
 
-    def stat(self):
-        return json.loads(run(STAT, self.directory))
+    def stat(self, gpu=0):
+        return json.loads(run(STAT, self.directory, str(gpu)))
 
     @property
     def device(self):
