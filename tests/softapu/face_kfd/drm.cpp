@@ -133,8 +133,8 @@ int drm_ioctl(unsigned long request, void* argument, std::size_t gpu) {
 
 }  // namespace apusched::softapu
 
-// libdrm_amdgpu would look the name up in a list of its own; this is the model's. Which GPU a handle
-// is of, libdrm_amdgpu says by its descriptor, where it is loaded at all.
+// libdrm_amdgpu would look the name up in a list of its own; this is the model's. Which GPU a
+// handle is of, libdrm_amdgpu says by its descriptor, where it is loaded at all.
 extern "C" __attribute__((visibility("default"))) const char* amdgpu_get_marketing_name(
     void* handle) {
   using apusched::softapu::Face;

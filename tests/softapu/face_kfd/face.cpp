@@ -133,7 +133,8 @@ void Face::describe(int fd, struct stat& status) {
   const auto device = process();
   if (device == nullptr) return;
   status.st_mode = S_IFCHR | 0666;
-  status.st_rdev = makedev(kDrmMajor, device->description(descriptors_.target(fd).gpu).drm_render_minor);
+  status.st_rdev =
+      makedev(kDrmMajor, device->description(descriptors_.target(fd).gpu).drm_render_minor);
 }
 
 void Face::before_fork() {

@@ -54,7 +54,7 @@ class Face {
   // none is named.
   [[nodiscard]] std::uint8_t gpu_in(std::string_view path) const;
 
-  const char* session_;                   // directory, null outside a session
+  const char* session_;                                 // directory, null outside a session
   std::vector<std::unique_ptr<SharedDevice>> devices_;  // by number; empty outside a session
   Descriptors descriptors_;
   std::mutex mutex_;  // process_, open_count_

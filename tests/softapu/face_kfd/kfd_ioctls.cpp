@@ -103,8 +103,7 @@ int KfdProcess::handle(kfd_ioctl_alloc_memory_of_gpu_args& a) {
   a.handle = next_handle_++;
   buffers_[a.handle] = {a.size, a.flags, gpu};
   if ((a.flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return 0;
-  a.mmap_offset =
-      (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0 ? doorbell_offset(*gpu) : 0;
+  a.mmap_offset = (a.flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0 ? doorbell_offset(*gpu) : 0;
   return 0;
 }
 

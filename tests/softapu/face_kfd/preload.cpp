@@ -70,16 +70,16 @@ using OpenAtFunction = int(int, const char*, int, ...);
 using FopenFunction = FILE*(const char*, const char*);
 using MmapFunction = void*(void*, std::size_t, int, int, int, off_t);
 
-#define SOFTAPU_OPEN(name)                                      \
-  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {   \
-    SOFTAPU_NEXT(OpenFunction, #name);                          \
-    va_list arguments;                                          \
-    va_start(arguments, flags);                                 \
-    const mode_t mode = mode_from(flags, arguments);            \
-    va_end(arguments);                                          \
-    const Target target = Face::instance().target_of(path); \
-    if (is_device(target.kind)) return Face::instance().open(target);    \
-    return opened(target, real(path, flags, mode));               \
+#define SOFTAPU_OPEN(name)                                            \
+  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {         \
+    SOFTAPU_NEXT(OpenFunction, #name);                                \
+    va_list arguments;                                                \
+    va_start(arguments, flags);                                       \
+    const mode_t mode = mode_from(flags, arguments);                  \
+    va_end(arguments);                                                \
+    const Target target = Face::instance().target_of(path);           \
+    if (is_device(target.kind)) return Face::instance().open(target); \
+    return opened(target, real(path, flags, mode));                   \
   }
 SOFTAPU_OPEN(open)
 SOFTAPU_OPEN(open64)
@@ -91,27 +91,27 @@ SOFTAPU_OPEN(open64)
     va_start(arguments, flags);                                              \
     const mode_t mode = mode_from(flags, arguments);                         \
     va_end(arguments);                                                       \
-    const Target target = Face::instance().target_of(path);              \
-    if (is_device(target.kind)) return Face::instance().open(target);                 \
-    return opened(target, real(directory, path, flags, mode));                 \
+    const Target target = Face::instance().target_of(path);                  \
+    if (is_device(target.kind)) return Face::instance().open(target);        \
+    return opened(target, real(directory, path, flags, mode));               \
   }
 SOFTAPU_OPENAT(openat)
 SOFTAPU_OPENAT(openat64)
 
 // What open() becomes under _FORTIFY_SOURCE.
-#define SOFTAPU_OPEN_2(name)                                    \
-  SOFTAPU_EXPORT int name(const char* path, int flags) {        \
-    SOFTAPU_NEXT(int(const char*, int), #name);                 \
-    const Target target = Face::instance().target_of(path); \
-    if (is_device(target.kind)) return Face::instance().open(target);    \
-    return opened(target, real(path, flags));                     \
+#define SOFTAPU_OPEN_2(name)                                          \
+  SOFTAPU_EXPORT int name(const char* path, int flags) {              \
+    SOFTAPU_NEXT(int(const char*, int), #name);                       \
+    const Target target = Face::instance().target_of(path);           \
+    if (is_device(target.kind)) return Face::instance().open(target); \
+    return opened(target, real(path, flags));                         \
   }
 SOFTAPU_OPEN_2(__open_2)
 SOFTAPU_OPEN_2(__open64_2)
 
-#define SOFTAPU_FOPEN(name)                                          \
-  SOFTAPU_EXPORT FILE* name(const char* path, const char* mode) {    \
-    SOFTAPU_NEXT(FopenFunction, #name);                              \
+#define SOFTAPU_FOPEN(name)                                            \
+  SOFTAPU_EXPORT FILE* name(const char* path, const char* mode) {      \
+    SOFTAPU_NEXT(FopenFunction, #name);                                \
     return opened(Face::instance().target_of(path), real(path, mode)); \
   }
 SOFTAPU_FOPEN(fopen)

@@ -41,9 +41,8 @@ ProcessGpu::~ProcessGpu() {
 Engine& ProcessGpu::engine() {
   const std::lock_guard lock(mutex_);
   if (engine_ == nullptr)
-    engine_ =
-        std::make_unique<Engine>(client_->device(), client_->index(), events_, doorbells_,
-                                 static_cast<std::uint32_t>(gpu_) << kQueueIdGpuShift);
+    engine_ = std::make_unique<Engine>(client_->device(), client_->index(), events_, doorbells_,
+                                       static_cast<std::uint32_t>(gpu_) << kQueueIdGpuShift);
   return *engine_;
 }
 

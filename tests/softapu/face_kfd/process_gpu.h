@@ -19,8 +19,7 @@ inline constexpr std::uint32_t kQueueIdGpuShift = 16;
 class ProcessGpu {
  public:
   // Null with errno set. `events` outlives it.
-  static std::unique_ptr<ProcessGpu> open(const char* session, std::size_t gpu,
-                                          EventTable& events);
+  static std::unique_ptr<ProcessGpu> open(const char* session, std::size_t gpu, EventTable& events);
   ~ProcessGpu();
   ProcessGpu(const ProcessGpu&) = delete;
   ProcessGpu& operator=(const ProcessGpu&) = delete;

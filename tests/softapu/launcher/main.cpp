@@ -117,8 +117,7 @@ int serve(const Options& options) {
     Supervisor supervisor(session.directory(), gpus[0], 0, wanted);
     std::vector<std::unique_ptr<Supervisor>> others;
     for (std::size_t gpu = 1; gpu < gpus.size(); gpu++) {
-      others.push_back(
-          std::make_unique<Supervisor>(session.directory(), gpus[gpu], gpu, wanted));
+      others.push_back(std::make_unique<Supervisor>(session.directory(), gpus[gpu], gpu, wanted));
       supervisor.serve_also(*others.back());
     }
     session.announce();

@@ -96,7 +96,8 @@ void Session::announce() {
 
 void Session::remove_content() {
   for (const char* name : kContent)
-    for (std::size_t gpu = 0; gpu < kMaxGpus; gpu++) fs::remove_all(directory_ / file_of(name, gpu));
+    for (std::size_t gpu = 0; gpu < kMaxGpus; gpu++)
+      fs::remove_all(directory_ / file_of(name, gpu));
 }
 
 Session::~Session() {

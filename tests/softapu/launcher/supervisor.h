@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Serves one GPU of a session: answers clients, reaps dead ones, owns the live files, applies the level that
-// somebody wrote. One thread; it sleeps without a timer while no client has a queue.
+// Serves one GPU of a session: answers clients, reaps dead ones, owns the live files, applies the
+// level that somebody wrote. One thread; it sleeps without a timer while no client has a queue.
 #pragma once
 
 #include <sys/types.h>

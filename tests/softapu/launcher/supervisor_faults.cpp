@@ -10,15 +10,14 @@ std::vector<fs::path> Supervisor::files_of_the_device() const {
   const fs::path sys = directory_ / "sys";
   const std::string address = paths_.device.filename().string();
   const std::string render = "renderD" + std::to_string(description_.drm_render_minor);
-  std::vector<fs::path> files = {
-          sys / "bus/pci/devices" / address,
-          sys / "bus/pci/drivers/amdgpu" / address,
-          sys / "class/drm" / ("card" + std::to_string(card_)),
-          sys / "class/drm" / render,
-          sys / "class/hwmon" / paths_.hwmon.filename(),
-          paths_.kfd / "topology/nodes" / std::to_string(gpu_ + 1),
-          directory_ / "dev/dri" / render,
-          paths_.device};
+  std::vector<fs::path> files = {sys / "bus/pci/devices" / address,
+                                 sys / "bus/pci/drivers/amdgpu" / address,
+                                 sys / "class/drm" / ("card" + std::to_string(card_)),
+                                 sys / "class/drm" / render,
+                                 sys / "class/hwmon" / paths_.hwmon.filename(),
+                                 paths_.kfd / "topology/nodes" / std::to_string(gpu_ + 1),
+                                 directory_ / "dev/dri" / render,
+                                 paths_.device};
   if (gpu_ == 0 && others_.empty()) files.push_back(directory_ / "dev/kfd");
   return files;
 }
