@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTimeout = 10s;
-const sdbus_version::ServiceName kService{"org.freedesktop.systemd1"};
-const sdbus::ObjectPath kManagerPath{"/org/freedesktop/systemd1"};
+const sdbus_version::ServiceName service_name{"org.freedesktop.systemd1"};
+const sdbus::ObjectPath manager_path{"/org/freedesktop/systemd1"};
 constexpr const char* kUnitPrefix = "/org/freedesktop/systemd1/unit";
 /// systemd's "[not set]" of a weight.
 constexpr auto kNotSet = std::numeric_limits<std::uint64_t>::max();
@@ -90,7 +90,7 @@ void start_call(std::size_t& pending, const Done& done, const char* operation,
 SystemdUnits::SystemdUnits(sdbus::IConnection& connection, std::string control_dir)
     : connection_(connection),
       control_dir_(std::move(control_dir)),
-      manager_(sdbus::createProxy(connection, kService, kManagerPath)) {}
+      manager_(sdbus::createProxy(connection, service_name, manager_path)) {}
 
 SystemdUnits::~SystemdUnits() = default;
 
@@ -98,7 +98,7 @@ sdbus::IProxy& SystemdUnits::proxy_of(const std::string& path) {
   constexpr std::size_t kKeep = 256;
   if (proxies_.size() >= kKeep && pending_ == 0) proxies_.clear();
   auto& proxy = proxies_[path];
-  if (!proxy) proxy = sdbus::createProxy(connection_, kService, sdbus::ObjectPath(path));
+  if (!proxy) proxy = sdbus::createProxy(connection_, service_name, sdbus::ObjectPath(path));
   return *proxy;
 }
 
