@@ -34,7 +34,8 @@ def create_event(kind):
     ioctl(0x08, data)
     return struct.unpack("QIIIIII", data)[5]
 def allocate():
-    ioctl(0x16, bytearray(struct.pack("QQQQII", 4096, 4096, 0, 0, 1, 2)))
+    gpu = int(open("/sys/class/kfd/kfd/topology/nodes/1/gpu_id").read())
+    ioctl(0x16, bytearray(struct.pack("QQQQII", 4096, 4096, 0, 0, gpu, 2)))
 def wait_for(event):
     entry = (ctypes.c_uint32 * 12)()
     entry[10] = event
