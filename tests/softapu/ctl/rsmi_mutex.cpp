@@ -28,15 +28,16 @@ void initialise(pthread_mutex_t& mutex) {
 RsmiMutex::RsmiMutex(unsigned card) {
   const std::string path = "/dev/shm/rocm_smi_card" + std::to_string(card);
   const auto failure = [&] { return std::system_error(errno, std::generic_category(), path); };
-  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0777);
-  if (file_ < 0) throw failure();
-  fchmod(file_, 0777);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0777);
+  if (fd < 0) throw failure();
+  fchmod(fd, 0777);
   struct stat st {};
-  fstat(file_, &st);
+  fstat(fd, &st);
   const bool fresh = st.st_size < static_cast<off_t>(sizeof *mutex_);
   void* memory = MAP_FAILED;
-  if (!fresh || ftruncate(file_, sizeof *mutex_) == 0)
-    memory = mmap(nullptr, sizeof *mutex_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (!fresh || ftruncate(fd, sizeof *mutex_) == 0)
+    memory = mmap(nullptr, sizeof *mutex_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
   if (memory == MAP_FAILED) throw failure();
   mutex_ = static_cast<pthread_mutex_t*>(memory);
   if (fresh) initialise(*mutex_);
@@ -44,7 +45,6 @@ RsmiMutex::RsmiMutex(unsigned card) {
 
 RsmiMutex::~RsmiMutex() {
   munmap(mutex_, sizeof *mutex_);
-  close(file_);
 }
 
 void RsmiMutex::lock() {

@@ -20,9 +20,6 @@ class RsmiMutex {
   void unlock();
 
  private:
-  // Stays open, as rocm-smi's own: version 6 takes a mutex whose file nobody has open for
-  // abandoned.
-  int file_ = -1;
   pthread_mutex_t* mutex_ = nullptr;
 };
 

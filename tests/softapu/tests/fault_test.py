@@ -224,9 +224,10 @@ class Faults(unittest.TestCase):
         # The root too, or a program in a chroot enters the namespace's.
         beside = ["nsenter", "--target", str(holder.pid), "--mount", "--root",
                   *self.session.command("rocm-smi", "--showperflevel")]
-        # rsmi_init waits five seconds and gives up.
+        # rsmi_init waits five seconds and gives up; that of version 6 makes the mutex anew, because
+        # it looks for those who have it open under a name that they do not show.
         out = subprocess.run(beside, check=False, capture_output=True, text=True, timeout=PATIENCE)
-        self.assertNotIn("Performance Level: auto", out.stdout)
+        self.assertEqual("Performance Level: auto" in out.stdout, ROCR_RELEASE >= (6,))
         # Keeps the namespace when the holder ends; nsenter has entered once cat answers.
         other = subprocess.Popen([*beside[:5], "cat"], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE)
