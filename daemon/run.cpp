@@ -12,6 +12,7 @@
 #include "app/service.hpp"
 #include "bus/connection.hpp"
 #include "bus/server.hpp"
+#include "platform/agent_socket.hpp"
 #include "platform/file_ledger_store.hpp"
 #include "platform/gpu_helper_process.hpp"
 #include "platform/gpu_level_writer.hpp"
@@ -101,15 +102,35 @@ class Daemon {
       helper.deadline = config_.gpu.helper_deadline;
       return std::make_unique<platform::HelperProcess>(*loop_, std::move(helper));
     };
-    service_ =
-        std::make_unique<app::Service>(app::Ports{processes_, scheduler_, *units_, *topology_,
-                                                  *levels_, *store_, *loop_, report_, make_helper},
-                                       config_, options_.dry_run);
+    service_ = std::make_unique<app::Service>(
+        app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
+                   make_helper, open_agent_socket()},
+        config_, options_.dry_run);
+  }
+
+  [[nodiscard]] std::string agent_socket() const { return options_.runtime_dir + "/agent.sock"; }
+
+  /// Everything else works without agents.
+  ports::AgentHub* open_agent_socket() {
+    if (!config_.agent.enabled || options_.restore) return nullptr;
+    platform::AgentSocketOptions socket{agent_socket(), config_.agent.max_agents};
+    auto opened = platform::AgentSocket::open(*loop_, processes_, report_, std::move(socket));
+    if (!opened) {
+      report_.warning(core::to_sentence(opened.error()) + ", going on without agents");
+      return nullptr;
+    }
+    agents_ = std::move(*opened);
+    return agents_.get();
+  }
+
+  [[nodiscard]] core::LaunchOptions launch_options() const {
+    const bool usual = agent_socket() == agent_abi::kDefaultSocket;
+    return {true, options_.agent_library, usual ? std::string() : agent_socket(), {}};
   }
 
   int run_service() {
     server_ = std::make_unique<bus::Server>(*connection_, *loop_, processes_, *service_,
-                                            APUSCHED_VERSION);
+                                            APUSCHED_VERSION, launch_options());
     if (auto owned = bus::own_name(*connection_, kBusName); !owned)
       return fail(owned.error().code == core::ErrorCode::contended ? kNameTaken : kNoBus,
                   owned.error());
@@ -149,6 +170,7 @@ class Daemon {
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;
   std::unique_ptr<platform::LevelWriterProcess> levels_;
+  std::unique_ptr<platform::AgentSocket> agents_;
   std::unique_ptr<app::Service> service_;
   std::unique_ptr<bus::Server> server_;
 };

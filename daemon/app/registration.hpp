@@ -35,6 +35,7 @@ struct Registration {
   std::string source;
   std::string unit;
   core::Placement placement;
+  bool expects_agent = false;  ///< it was started with the agent
   std::map<core::Pid, Member> members;
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member

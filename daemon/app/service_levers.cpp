@@ -119,6 +119,16 @@ void Service::follow_gpus(Registration& registration) {
   if (observer_ != nullptr) observer_->on_changed(registration.id);
 }
 
+void Service::follow_agents() {
+  agent_watch_.update(registrations_);
+  for (auto& [id, registration] : registrations_) {
+    const auto before = registration.levers;
+    for (auto& status : agent_watch_.statuses(registration))
+      set_status(registration, std::move(status));
+    if (observer_ != nullptr && before != registration.levers) observer_->on_changed(id);
+  }
+}
+
 void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
   const auto state = lever(kind).state(resource);
   for (auto& [id, registration] : registrations_) {

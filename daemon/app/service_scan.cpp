@@ -52,6 +52,7 @@ void Service::scan() {
       if (const auto address = core::PciAddress::parse(gpu)) worked[*address] |= active;
   }
   gpu_watch_.update(worked);
+  follow_agents();
 }
 
 std::uint32_t Service::scan_one(Registration& registration) {

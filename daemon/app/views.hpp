@@ -14,6 +14,21 @@
 
 namespace apusched::app {
 
+/// What the agents in the processes of one registration report, summed up.
+struct AgentView {
+  std::uint32_t agents = 0;
+  std::uint32_t queues = 0;
+  std::uint64_t submitted = 0;  ///< packets, since each agent came
+  std::uint64_t in_flight = 0;  ///< put into queues and not yet fetched by the GPU
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t refused_queues = 0;
+  std::uint64_t refused_allocations = 0;
+  std::map<std::string, std::string> masks;  ///< PCI address to mask; a GPU without one is left out
+  std::optional<std::chrono::nanoseconds> task_length;
+  std::optional<core::LatencySummary> waits;
+  bool operator==(const AgentView&) const = default;
+};
+
 /// What the bus shows of one registration. A copy; no references into the registry.
 struct ProcessView {
   core::ProcessKey key;
@@ -27,7 +42,15 @@ struct ProcessView {
   std::uint32_t threads = 0;
   std::uint32_t members = 1;
   std::vector<std::string> gpus;
+  std::optional<AgentView> agent;
   bool operator==(const ProcessView&) const = default;
+};
+
+/// One thing there is to say of a process.
+struct ExplainLine {
+  std::string what;  ///< "class", "nice", …
+  std::string value;
+  std::string why;
 };
 
 struct GpuView {

@@ -24,6 +24,8 @@ using Properties = std::map<std::string, sdbus::Variant>;
 [[nodiscard]] LatencyMap latency_of(const app::GpuView& view);
 /// Readings the hardware does not give are left out.
 [[nodiscard]] Properties telemetry_of(const app::GpuView& view);
+/// Empty without an agent.
+[[nodiscard]] Properties agent_of(const app::ProcessView& view);
 [[nodiscard]] bool oversubscribed(const app::GpuView& view);
 [[nodiscard]] Properties properties_of(const app::ProcessView& view);
 [[nodiscard]] Properties properties_of(const app::GpuView& view);

@@ -29,11 +29,13 @@ std::string gpu_path(std::size_t index) {
 }
 
 ManagerObject::ManagerObject(sdbus::IConnection& connection, Commands& commands,
-                             const app::Service& service, std::string version)
+                             const app::Service& service, std::string version,
+                             core::LaunchOptions launch)
     : AdaptorInterfaces(connection, sdbus::ObjectPath("/org/apusched1")),
       commands_(commands),
       service_(service),
-      version_(std::move(version)) {
+      version_(std::move(version)),
+      launch_(std::move(launch)) {
   registerAdaptor();
 }
 
@@ -80,6 +82,28 @@ std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject
   std::size_t index = 0;
   for (const auto& view : service_.gpus()) result.emplace(gpu_path(index++), properties_of(view));
   return result;
+}
+
+std::vector<std::map<std::string, sdbus::Variant>> ManagerObject::Explain(const uint32_t& number) {
+  const auto pid = core::Pid::make(number);
+  if (!pid)
+    throw invalid_argument("explain process " + std::to_string(number) +
+                           ": a PID is between 1 and 2147483647");
+  std::vector<Properties> lines;
+  for (const auto& line : service_.explain(*pid))
+    lines.push_back({{"what", sdbus::Variant(line.what)},
+                     {"value", sdbus::Variant(line.value)},
+                     {"why", sdbus::Variant(line.why)}});
+  return lines;
+}
+
+std::map<std::string, std::string> ManagerObject::GetLaunchEnvironment(const std::string& profile,
+                                                                       const bool& agent) {
+  auto options = launch_;
+  options.agent = agent;
+  auto environment = service_.launch_environment(profile, options);
+  if (!environment) throw to_dbus(environment.error());
+  return std::move(*environment);
 }
 
 std::string ManagerObject::GetEffectiveConfig() {
@@ -164,11 +188,17 @@ uint32_t ProcessObject::Members() {
 std::vector<std::string> ProcessObject::Gpus() {
   return view().gpus;
 }
+bool ProcessObject::AgentAttached() {
+  return view().agent.has_value();
+}
+std::map<std::string, sdbus::Variant> ProcessObject::Agent() {
+  return agent_of(view());
+}
 
 void ProcessObject::emit_changed() {
   getObject().emitPropertiesChangedSignal(
       org::apusched1::Process_adaptor::INTERFACE_NAME,
-      sdbus_version::property_names({"Applied", "Unit", "Gpus"}));
+      sdbus_version::property_names({"Applied", "Unit", "Gpus", "AgentAttached"}));
 }
 
 GpuObject::GpuObject(sdbus::IConnection& connection, Commands& commands,

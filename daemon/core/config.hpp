@@ -20,6 +20,14 @@ struct Profile {
   std::optional<Weight> cpu_weight;    ///< the process's own systemd unit
   std::optional<Weight> io_weight;     ///< the same unit
   std::optional<PerformanceLevel> performance_level;  ///< the APU the process has queues on
+  // What follows acts through the agent in the process.
+  std::optional<QueuePriority> queue_priority;
+  std::optional<CuWeight> cu_weight;        ///< takes part in dividing the CUs; see plan_cus
+  bool cu_exclusive = false;                ///< CUs of its own, where a weight is given
+  std::optional<Percent> cu_limit_percent;  ///< at most this share of a GPU's CUs
+  bool serial = false;                      ///< kernels of one queue never overlap
+  std::optional<QueueLimit> queue_limit;
+  std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
   bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;
@@ -61,6 +69,14 @@ struct GpuSettings {
   bool operator==(const GpuSettings&) const = default;
 };
 
+/// Agents in inference processes.
+struct AgentSection {
+  bool enabled = true;              ///< false: no socket
+  std::uint32_t max_agents = 256;   ///< connected at once, 1..4096
+  std::uint32_t sample_hz = 20;     ///< looks at a registered process's queues, 0..1000
+  bool operator==(const AgentSection&) const = default;
+};
+
 struct AccessSettings {
   std::string group = "apusched";  ///< members may write, like root
   bool operator==(const AccessSettings&) const = default;
@@ -71,6 +87,7 @@ struct Config {
   Limits limits;
   ProbeSettings probe;
   GpuSettings gpu;
+  AgentSection agent;
   AccessSettings access;
 
   bool operator==(const Config&) const = default;

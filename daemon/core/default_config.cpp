@@ -13,6 +13,7 @@ Profile llm_interactive() {
   profile.cpu_weight = Weight::make(1000);
   profile.io_weight = Weight::make(500);
   profile.performance_level = PerformanceLevel::high;
+  profile.queue_priority = QueuePriority::high;
   return profile;
 }
 
@@ -24,6 +25,7 @@ Profile background() {
   profile.autogroup_nice = Nice::of<10>();
   profile.cpu_weight = Weight::make(20);
   profile.io_weight = Weight::make(20);
+  profile.queue_priority = QueuePriority::low;
   return profile;
 }
 

@@ -42,6 +42,16 @@ std::string_view to_string(LeverKind kind) {
       return "io_weight";
     case LeverKind::performance_level:
       return "performance_level";
+    case LeverKind::cu_mask:
+      return "cu_mask";
+    case LeverKind::queue_priority:
+      return "queue_priority";
+    case LeverKind::serial:
+      return "serial";
+    case LeverKind::queue_limit:
+      return "queue_limit";
+    case LeverKind::memory_limit:
+      return "memory_limit";
   }
   return "?";
 }
@@ -79,6 +89,8 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       const auto level = parse_performance_level(text);
       return level ? std::optional<LeverValue>(*level) : std::nullopt;
     }
+    default:
+      break;
   }
   return std::nullopt;
 }

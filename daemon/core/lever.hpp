@@ -12,8 +12,22 @@
 
 namespace apusched::core {
 
-enum class LeverKind { nice, autogroup, cpu_weight, io_weight, performance_level };
+/// The first five are values of the system with an original in the ledger. The rest are settings of
+/// a process's own queues, kept by the agent in it: they end with the agent's connection.
+enum class LeverKind {
+  nice,
+  autogroup,
+  cpu_weight,
+  io_weight,
+  performance_level,
+  cu_mask,
+  queue_priority,
+  serial,
+  queue_limit,
+  memory_limit,
+};
 [[nodiscard]] std::string_view to_string(LeverKind kind);
+/// Of those that the ledger knows.
 [[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
 
 using LeverValue = std::variant<Nice, Weight, PerformanceLevel>;

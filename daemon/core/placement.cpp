@@ -41,6 +41,8 @@ LeverReach reach_of(LeverKind kind, const Placement& placement) {
       return weight_reach(kind, placement);
     case LeverKind::performance_level:
       return {true, "acts on everything on the die"};
+    default:
+      break;  // settings of the agent: they do not depend on where the process stands
   }
   return {};
 }

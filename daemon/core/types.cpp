@@ -45,6 +45,12 @@ constexpr std::array<std::pair<ProbeSource, std::string_view>, 2> kSources{{
     {ProbeSource::kernel, "kernel"},
 }};
 
+constexpr std::array<std::pair<QueuePriority, std::string_view>, 3> kPriorities{{
+    {QueuePriority::low, "low"},
+    {QueuePriority::normal, "normal"},
+    {QueuePriority::high, "high"},
+}};
+
 bool is_lower_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
@@ -85,6 +91,12 @@ std::string_view to_string(ProbeSource source) {
 }
 std::optional<ProbeSource> parse_probe_source(std::string_view text) {
   return find_name(kSources, text);
+}
+std::string_view to_string(QueuePriority priority) {
+  return name_of(kPriorities, priority);
+}
+std::optional<QueuePriority> parse_queue_priority(std::string_view text) {
+  return find_name(kPriorities, text);
 }
 
 }  // namespace apusched::core

@@ -100,6 +100,19 @@ enum class ProbeSource { queue, kernel };
 [[nodiscard]] std::string_view to_string(ProbeSource source);
 [[nodiscard]] std::optional<ProbeSource> parse_probe_source(std::string_view text);
 
+/// hsa_amd_queue_priority_t.
+enum class QueuePriority { low, normal, high };
+[[nodiscard]] std::string_view to_string(QueuePriority priority);
+[[nodiscard]] std::optional<QueuePriority> parse_queue_priority(std::string_view text);
+
+/// HSA queues of one process.
+using QueueLimit = Bounded<struct QueueLimitTag, std::uint32_t, 1, 1024>;
+/// At most 4 TiB.
+using MebiBytes = Bounded<struct MebiBytesTag, std::uint32_t, 1, 4194304>;
+/// How CUs are divided between processes: the ratio of their weights.
+using CuWeight = Bounded<struct CuWeightTag, std::uint32_t, 1, 1000>;
+using Percent = Bounded<struct PercentTag, std::uint32_t, 1, 100>;
+
 /// Identifies one registration for its whole life; never reused while the daemon runs.
 using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;
 

@@ -47,6 +47,12 @@ class MapReader {
   void nice(std::string_view name, core::Nice& out);
   void optional_nice(std::string_view name, std::optional<core::Nice>& out);
   void optional_weight(std::string_view name, std::optional<core::Weight>& out);
+  /// A core::Bounded, in its own range.
+  template <typename Number>
+  void optional_integer(std::string_view name, std::optional<Number>& out) {
+    if (is_null(name)) out.reset();
+    if (const auto value = number(name, Number::kMin, Number::kMax, true)) out = Number::make(*value);
+  }
   template <typename Word, std::size_t N>
   void word(std::string_view name, Word& out, const std::array<Word, N>& allowed) {
     if (const auto index = choice(name, spelled(allowed), false)) out = allowed[*index];

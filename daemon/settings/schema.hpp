@@ -25,6 +25,9 @@ inline constexpr std::array kProfileLevels{core::PerformanceLevel::automatic,
                                            core::PerformanceLevel::profile_min_mclk,
                                            core::PerformanceLevel::profile_peak};
 
+inline constexpr std::array kQueuePriorities{core::QueuePriority::low, core::QueuePriority::normal,
+                                             core::QueuePriority::high};
+
 inline constexpr std::array kWorkClasses{core::WorkClass::background, core::WorkClass::batch,
                                          core::WorkClass::interactive, core::WorkClass::critical};
 
@@ -65,6 +68,13 @@ void describe(Visitor& visitor, core::GpuSettings& gpu) {
 }
 
 template <typename Visitor>
+void describe(Visitor& visitor, core::AgentSection& agent) {
+  visitor.boolean("enabled", agent.enabled);
+  visitor.integer("max_agents", agent.max_agents, 1, 4096);
+  visitor.integer("sample_hz", agent.sample_hz, 0, 1000);
+}
+
+template <typename Visitor>
 void describe(Visitor& visitor, core::AccessSettings& access) {
   visitor.account("group", access.group);
 }
@@ -77,6 +87,13 @@ void describe(Visitor& visitor, core::Profile& profile) {
   visitor.optional_weight("cpu_weight", profile.cpu_weight);
   visitor.optional_weight("io_weight", profile.io_weight);
   visitor.optional_word("performance_level", profile.performance_level, kProfileLevels);
+  visitor.optional_word("queue_priority", profile.queue_priority, kQueuePriorities);
+  visitor.optional_integer("cu_weight", profile.cu_weight);
+  visitor.boolean("cu_exclusive", profile.cu_exclusive);
+  visitor.optional_integer("cu_limit_percent", profile.cu_limit_percent);
+  visitor.boolean("serial", profile.serial);
+  visitor.optional_integer("queue_limit", profile.queue_limit);
+  visitor.optional_integer("memory_limit_mib", profile.memory_limit);
   visitor.boolean("include_children", profile.include_children);
 }
 
@@ -86,6 +103,7 @@ void describe(Visitor& visitor, core::Config& config) {
   visitor.section("limits", config.limits);
   visitor.section("probe", config.probe);
   visitor.section("gpu", config.gpu);
+  visitor.section("agent", config.agent);
   visitor.section("access", config.access);
   visitor.profiles("profiles", config.profiles);
 }

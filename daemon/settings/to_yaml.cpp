@@ -30,6 +30,10 @@ class Writer {
   void optional_weight(const char* name, std::optional<core::Weight> value) {
     value && value->is_set() ? put(name, value->effective()) : put(name, YAML::Null);
   }
+  template <typename Number>
+  void optional_integer(const char* name, std::optional<Number> value) {
+    value ? put(name, value->value()) : put(name, YAML::Null);
+  }
   template <typename Word, std::size_t N>
   void word(const char* name, Word value, const std::array<Word, N>& /*allowed*/) {
     put(name, std::string(to_string(value)));
