@@ -218,7 +218,7 @@ using Headers = std::vector<std::uint16_t>;
 Headers forwarded;
 int writes = 0;
 
-struct alignas(64) TestPacket {
+struct TestPacket {
   std::uint16_t header;
   char rest[62];
 };
