@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <iterator>
 
 namespace apusched::agent {
 namespace {
