@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "ctl/model.hpp"
 
 namespace apusched::ctl {
+
+struct RegisterOptions {
+  bool include_children = false;
+  bool expect_agent = false;
+};
 
 /// The daemon as the commands see it. Calls block until the daemon answers or a time limit of
 /// ten seconds passes.
@@ -25,7 +31,10 @@ class DaemonClient {
   /// Answers the new registration's object path.
   [[nodiscard]] virtual Outcome<std::string> register_process(std::uint32_t pid,
                                                               const std::string& profile,
-                                                              bool include_children) = 0;
+                                                              const RegisterOptions& options) = 0;
+  [[nodiscard]] virtual Outcome<std::vector<ExplainLine>> explain(std::uint32_t pid) = 0;
+  [[nodiscard]] virtual Outcome<std::map<std::string, std::string>> launch_environment(
+      const std::string& profile, bool agent) = 0;
   [[nodiscard]] virtual Outcome<void> unregister(const std::string& object_path) = 0;
 };
 

@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 refused or failed; 2 wrong command line; 3 daemon or bus not reachable; "
-    "4 access denied; 5 no such process or registration.";
+    "4 access denied; 5 no such process or registration. run: the program's own, 126 where it "
+    "cannot "
+    "be started, 127 where it is not found.";
 
 std::optional<std::string_view> environment(const char* name) {
   const char* value = std::getenv(name);
@@ -41,6 +43,8 @@ void declare(CLI::App& app, Options& options) {
   add_list(app, options.action);
   add_register(app, options.action);
   add_unregister(app, options.action);
+  add_run(app, options.action);
+  add_explain(app, options.action);
   add_gpu(app, options.action);
   add_probe(app, options.action);
 }
