@@ -41,6 +41,9 @@ class DaemonClient {
 /// `bus` is "system", "session" or a D-Bus address. Never starts the daemon.
 [[nodiscard]] Outcome<std::unique_ptr<DaemonClient>> connect(const std::string& bus);
 
+/// Stands in for a daemon that could not be connected to: answers every call with `why`.
+[[nodiscard]] std::unique_ptr<DaemonClient> unreachable(Failure why);
+
 /// Turns a D-Bus error into an exit code and a sentence (pure; for tests).
 [[nodiscard]] Failure failure_of(const std::string& error_name, const std::string& message);
 

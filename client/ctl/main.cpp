@@ -64,9 +64,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
   auto client = connect(options.bus);
-  if (!client) return finish(client.error());
+  // Whether a command can do without is the command's business.
+  const auto daemon = client ? std::move(*client) : unreachable(client.error());
   const bool is_terminal = isatty(STDOUT_FILENO) == 1;
-  Session session{**client, std::cout,
+  Session session{*daemon, std::cout,
                   Style(wants_colour(is_terminal, environment("NO_COLOR"), environment("TERM"))),
                   options.json, is_terminal};
   const auto done = options.action(session);
