@@ -142,13 +142,13 @@ void AgentSocket::greeted(core::AgentId id) {
   // Descriptors that come with it are closed by the kernel: there is no room for them.
   const auto size = ::recv(guest.mapped().socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size <= 0) return;
-  auto socket = std::move(guest.mapped().socket);
-  const int fd = socket.get();
+  // A descriptor is watched once: it is the agent's turn.
+  guest.mapped().readable.reset();
+  auto& socket = guest.mapped().socket;
   const auto hello = std::span(buffer).first(static_cast<std::size_t>(size));
-  UniqueFd keep(::dup(fd));
-  if (const auto welcomed = welcome(id, std::move(socket), hello); !welcomed) {
+  if (const auto welcomed = welcome(id, socket, hello); !welcomed) {
     tell(welcomed.error());
-    if (keep) static_cast<void>(send_welcome(keep.get(), refusal_of(welcomed.error())));
+    if (socket) static_cast<void>(send_welcome(socket.get(), refusal_of(welcomed.error())));
   }
 }
 
@@ -166,7 +166,25 @@ bool AgentSocket::knows(const core::ProcessKey& process) const {
   return false;
 }
 
-core::Result<void> AgentSocket::welcome(core::AgentId id, UniqueFd socket,
+core::Result<core::AgentFacts> AgentSocket::admit(core::Pid pid, std::span<const std::byte> hello) {
+  const auto text = core::to_string(pid);
+  const auto identity = processes_.identity(pid);
+  if (!identity) return tl::unexpected(identity.error());
+  auto facts = parse_hello(hello, identity->key);
+  if (!facts) {
+    facts.error().target = text;
+    return facts;
+  }
+  if (agents_.size() >= options_.max_agents)
+    return core::fail(core::ErrorCode::limit_reached, "talk to the agent in", text,
+                      "agent.max_agents = " + std::to_string(options_.max_agents) + " is reached");
+  if (knows(identity->key))
+    return core::fail(core::ErrorCode::contended, "talk to the agent in", text,
+                      "that process has one already");
+  return facts;
+}
+
+core::Result<void> AgentSocket::welcome(core::AgentId id, UniqueFd& socket,
                                         std::span<const std::byte> hello) {
   const auto pid = peer_of(socket.get());
   if (!pid)
@@ -174,43 +192,37 @@ core::Result<void> AgentSocket::welcome(core::AgentId id, UniqueFd socket,
                       "its process is in a PID namespace that cannot be seen from here");
   auto process = processes_.open(*pid);
   if (!process) return tl::unexpected(process.error());
-  const auto identity = processes_.identity(*pid);
-  if (!identity) return tl::unexpected(identity.error());
-  auto facts = parse_hello(hello, identity->key);
-  if (!facts) {
-    facts.error().target = core::to_string(*pid);
-    return tl::unexpected(facts.error());
-  }
-  if (agents_.size() >= options_.max_agents)
-    return core::fail(core::ErrorCode::limit_reached, "talk to the agent in", core::to_string(*pid),
-                      "agent.max_agents = " + std::to_string(options_.max_agents) + " is reached");
-  if (knows(identity->key))
-    return core::fail(core::ErrorCode::contended, "talk to the agent in", core::to_string(*pid),
-                      "that process has one already");
+  auto facts = admit(*pid, hello);
+  if (!facts) return tl::unexpected(facts.error());
   auto control = SharedPage::make("apusched-control", sizeof(agent_abi::Control),
                                   SharedPage::Writer::us_alone);
   if (!control) return tl::unexpected(control.error());
   auto telemetry = SharedPage::make("apusched-telemetry", sizeof(agent_abi::Telemetry),
                                     SharedPage::Writer::both);
   if (!telemetry) return tl::unexpected(telemetry.error());
-  auto agent = std::make_unique<Agent>(
-      Agent{std::move(socket), std::move(*facts), std::move(control->page),
-            std::move(telemetry->page), ReportChecker(0), std::move(*process), nullptr, nullptr});
-  agent->checker = ReportChecker(agent->facts.gpus.size());
+  const auto gpus = facts->gpus.size();
+  auto agent = std::make_unique<Agent>(Agent{{},
+                                             std::move(*facts),
+                                             std::move(control->page),
+                                             std::move(telemetry->page),
+                                             ReportChecker(gpus),
+                                             std::move(*process),
+                                             nullptr,
+                                             nullptr});
   publish(agent->control.as<agent_abi::Control>(), to_control({}, agent->facts.gpus),
           agent->sequence += 2);
   // Whatever comes after the greeting, the end included, is the end.
   agent->readable =
-      loop_.watch_readable(agent->socket.get(), [this, id] { drop(id, "its connection ended"); });
+      loop_.watch_readable(socket.get(), [this, id] { drop(id, "its connection ended"); });
   agent->exit_watch =
       loop_.watch_readable(agent->process->exit_fd(), [this, id] { drop(id, "it has exited"); });
   if (agent->readable == nullptr || agent->exit_watch == nullptr)
     return core::fail(core::ErrorCode::limit_reached, "talk to the agent in", core::to_string(*pid),
                       "no file descriptor left to watch it with");
-  if (!send_welcome(agent->socket.get(), agent_abi::Refusal::none, control->fd.get(),
-                    telemetry->fd.get()))
+  if (!send_welcome(socket.get(), agent_abi::Refusal::none, control->fd.get(), telemetry->fd.get()))
     return core::fail(core::ErrorCode::gone, "talk to the agent in", core::to_string(*pid),
                       "it does not listen");
+  agent->socket = std::move(socket);
   const auto& known = *agents_.emplace(id, std::move(agent)).first->second;
   if (events_ != nullptr) events_->on_agent(id, known.facts);
   return {};

@@ -68,7 +68,9 @@ class AgentSocket final : public ports::AgentHub {
   void listen();
   void accept_one();
   void greeted(core::AgentId id);
-  [[nodiscard]] core::Result<void> welcome(core::AgentId id, UniqueFd socket,
+  [[nodiscard]] core::Result<core::AgentFacts> admit(core::Pid pid,
+                                                     std::span<const std::byte> hello);
+  [[nodiscard]] core::Result<void> welcome(core::AgentId id, UniqueFd& socket,
                                            std::span<const std::byte> hello);
   [[nodiscard]] bool knows(const core::ProcessKey& process) const;
   void drop(core::AgentId id, std::string_view why);
