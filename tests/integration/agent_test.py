@@ -8,10 +8,23 @@ import unittest
 
 from agent_harness import AgentTest, thread_names
 from agent_daemon import APPLIED, CONFLICT, HIGH, LEAVE, LOW, NOTHING, UNSUPPORTED
-from harness import eventually
+from harness import eventually, read
 
 OUT_OF_RESOURCES = 0x1008
 MASKED, PRIORITY, OWN_MASK, OWN_PRIORITY, SERIAL = 2, 4, 16, 32, 1
+
+
+def thread_named(pid, name):
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        if read(f"/proc/{pid}/task/{tid}/comm") == name:
+            return f"/proc/{pid}/task/{tid}"
+    return None
+
+
+def switches_asleep(task):
+    """How often it has gone to sleep; None while it is awake."""
+    status = dict(line.split(":\t", 1) for line in read(f"{task}/status").splitlines())
+    return int(status["voluntary_ctxt_switches"]) if status["State"].startswith("S") else None
 
 
 class Attaching(AgentTest):
@@ -35,6 +48,15 @@ class Attaching(AgentTest):
         self.assertGreater(program.do("run")["device_ns"], 0)
         os.mkdir(self.socket_dir)
         self.assertEqual(self.daemon().peer().pid, program.pid)
+
+    def test_without_a_daemon_the_agent_is_never_woken(self):
+        program = self.program()
+        program.do("make")
+        agent = eventually(lambda: thread_named(program.pid, "apusched-agent"), "the thread")
+        seen = eventually(lambda: switches_asleep(agent), "it sleeps")
+        self.assertEqual(program.do("churn 50 10000"), {"made": 50})
+        program.do("run")
+        self.assertEqual(switches_asleep(agent), seen)
 
     def test_settings_are_there_before_the_first_queue(self):
         daemon = self.daemon(prepare=lambda peer: peer.set(wake=False, queue_limit=1))
