@@ -58,7 +58,6 @@ bool Agent::start() noexcept {
   pthread_attr_destroy(&attributes);
   if (error == 0) return true;
   host_.attachment.alone();
-  host_.poke.close();
   return false;
 }
 
@@ -75,14 +74,13 @@ bool Agent::stop(bool bounded) noexcept {
   }
   link_.close();
   watch_.disarm();
-  host_.poke.close();
   return true;
 }
 
 void Agent::leave_to_parent() noexcept {
   link_.leave_to_parent();
   watch_.leave_to_parent();
-  host_.poke.close();
+  host_.poke.leave_to_parent();
 }
 
 void* Agent::enter(void* self) noexcept {

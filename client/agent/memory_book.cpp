@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent/memory_book.hpp"
 
+#include <utility>
+
 namespace apusched::agent {
 
 bool MemoryBook::reserve(std::uint64_t bytes) noexcept {
@@ -25,7 +27,8 @@ void MemoryBook::cancel(std::uint64_t bytes) noexcept {
 void MemoryBook::commit(const void* memory, std::uint64_t bytes) noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    live_[memory] = bytes;
+    // What was there before was freed by a call that is not covered.
+    cancel(std::exchange(live_[memory], bytes));
   } catch (...) {
     cancel(bytes);  // not enough memory to keep a book of it: it goes uncounted
   }

@@ -93,6 +93,7 @@ void detach() {
 }  // namespace apusched::agent
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): the names are ROCr's.
 
 // Newer versions of ROCr look for this in libraries that are loaded already (LD_PRELOAD), and load
 // tools in this order.
@@ -124,4 +125,5 @@ void OnUnload() {
   apusched::agent::detach();
 }
 
+// NOLINTEND(readability-identifier-naming)
 }  // extern "C"

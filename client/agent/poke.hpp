@@ -10,14 +10,18 @@
 namespace apusched::agent {
 
 /// Wakes the agent's thread: an eventfd for its poll(). send() from any thread.
+///
+/// Once open it stays so: a thread of the program that is about to write to it must not meet
+/// another file under the same number.
 class Poke {
  public:
   [[nodiscard]] bool open() noexcept {
     sent_.store(false, std::memory_order_relaxed);
-    event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event_.is_open()) event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return event_.is_open();
   }
-  void close() noexcept { event_.reset(); }
+  /// In a child of fork(), where there are no other threads.
+  void leave_to_parent() noexcept { event_.reset(); }
   [[nodiscard]] int descriptor() const noexcept { return event_.get(); }
 
   /// Several before the thread has looked are one system call.

@@ -192,6 +192,16 @@ TEST(MemoryBook, what_the_runtime_does_not_free_is_counted_on) {
   EXPECT_EQ(book.used(), 60U);
 }
 
+TEST(MemoryBook, an_address_that_comes_again_was_freed_in_between) {
+  MemoryBook book;
+  int one = 0;
+  for (int i = 0; i < 3; i++) {
+    ASSERT_TRUE(book.reserve(60));
+    book.commit(&one, 60);
+  }
+  EXPECT_EQ(book.used(), 60U);
+}
+
 TEST(MemoryBook, threads_never_get_more_than_the_limit) {
   MemoryBook book;
   book.set_limit(1000);
