@@ -237,6 +237,8 @@ void Agent::use(const Settings& settings) noexcept {
 void Agent::release(Nanoseconds now) noexcept {
   link_.close();
   host_.attachment.alone();
+  // The next daemon counts anew.
+  sequence_ = settled_ = 0;
   use(environment_.settings);
   gate_at_ = Nanoseconds{0};
   host_.gate.close_until(Nanoseconds{0});

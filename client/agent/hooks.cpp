@@ -85,6 +85,7 @@ hsa_status_t create_cooperative(const QueueRequest& request, hsa_queue_t** queue
   facts.gpu = host().gpus.index_of(request.agent);
   facts.left_alone = true;
   host().queues.add_shared(facts);
+  host().tell();
   return status;
 }
 

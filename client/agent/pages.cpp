@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cstring>
+#include <iterator>
 
 namespace apusched::agent {
 namespace {
@@ -15,9 +15,10 @@ namespace {
 constexpr int kAttempts = 16;
 constexpr off_t kLargestPage = 1 << 20;
 
-// Word by word, because the other side writes meanwhile.
+// Word by word, because the other side writes meanwhile; each with an order of its own in place of
+// one fence, which ThreadSanitizer does not know. On x86 neither costs an instruction.
 std::uint64_t load(const void* from) {
-  return __atomic_load_n(static_cast<const std::uint64_t*>(from), __ATOMIC_RELAXED);
+  return __atomic_load_n(static_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE);
 }
 
 const std::uint32_t* sequence_of(const void* page) {
@@ -63,7 +64,6 @@ std::optional<agent_abi::Control> read_control(const void* page) noexcept {
     std::uint64_t words[sizeof(agent_abi::Control) / 8];
     for (std::size_t word = 0; word < std::size(words); word++)
       words[word] = load(static_cast<const char*>(page) + 8 * word);
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (__atomic_load_n(sequence, __ATOMIC_RELAXED) != before) continue;
     agent_abi::Control copy;
     std::memcpy(&copy, words, sizeof copy);
@@ -76,14 +76,13 @@ void write_telemetry(void* page, const agent_abi::Telemetry& telemetry,
                      std::size_t bytes) noexcept {
   auto* sequence = const_cast<std::uint32_t*>(sequence_of(page));
   __atomic_store_n(sequence, telemetry.sequence - 1, __ATOMIC_RELAXED);
-  std::atomic_thread_fence(std::memory_order_release);
   agent_abi::Telemetry copy = telemetry;
   copy.sequence--;  // shares a word with what is copied
   for (std::size_t offset = 0; offset < bytes; offset += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, reinterpret_cast<const char*>(&copy) + offset, sizeof word);
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(static_cast<char*>(page) + offset), word,
-                     __ATOMIC_RELAXED);
+                     __ATOMIC_RELEASE);
   }
   __atomic_store_n(sequence, telemetry.sequence, __ATOMIC_RELEASE);
 }

@@ -133,7 +133,7 @@ std::optional<QueueView> QueueRegistry::find(const hsa_queue_t* queue) const noe
   return found->second.view;
 }
 
-void QueueRegistry::look(const Runtime& runtime, std::vector<QueueView>* views) noexcept {
+Indices QueueRegistry::look(const Runtime& runtime, std::vector<QueueView>* views) noexcept {
   const std::lock_guard lock(mutex_);
   views->clear();
   try {
@@ -142,8 +142,9 @@ void QueueRegistry::look(const Runtime& runtime, std::vector<QueueView>* views) 
       views->push_back(entry.view);
     }
   } catch (...) {
-    return;  // a shorter report
+    // no memory: a shorter report
   }
+  return destroyed_;
 }
 
 std::optional<Indices> QueueRegistry::look(const Runtime& runtime, const hsa_queue_t* queue,
@@ -152,11 +153,6 @@ std::optional<Indices> QueueRegistry::look(const Runtime& runtime, const hsa_que
   const auto found = entries_.find(queue);
   if (found == entries_.end() || found->second.view.facts.id != id) return std::nullopt;
   return read_indices(runtime, queue);
-}
-
-Indices QueueRegistry::destroyed() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return destroyed_;
 }
 
 std::uint64_t QueueRegistry::refused() const noexcept {

@@ -89,13 +89,13 @@ class QueueRegistry {
   void list(std::vector<hsa_queue_t*>* handles) const noexcept;
   [[nodiscard]] std::optional<QueueView> find(const hsa_queue_t* queue) const noexcept;
 
-  /// Reads the indices of all queues; `views` gets all of them.
-  void look(const Runtime& runtime, std::vector<QueueView>* views) noexcept;
+  /// Reads the indices of all queues; `views` gets all of them. Returns the totals of those that
+  /// were destroyed before this moment: each queue is in one of the two.
+  Indices look(const Runtime& runtime, std::vector<QueueView>* views) noexcept;
   /// Of one queue, by its id: the address may belong to another one by now.
   [[nodiscard]] std::optional<Indices> look(const Runtime& runtime, const hsa_queue_t* queue,
                                             std::uint64_t id) noexcept;
 
-  [[nodiscard]] Indices destroyed() const noexcept;
   [[nodiscard]] std::uint64_t refused() const noexcept;
   void reset() noexcept;
 

@@ -97,8 +97,7 @@ void Reporter::add_settings(const Settings& settings) noexcept {
 
 void Reporter::write(void* page, const Settings& settings, std::uint32_t settled,
                      Nanoseconds now) noexcept {
-  host_.queues.look(host_.runtime, &views_);
-  const Indices destroyed = host_.queues.destroyed();
+  const Indices destroyed = host_.queues.look(host_.runtime, &views_);
   Telemetry& t = telemetry_;
   t.magic = agent_abi::kMagic;
   t.version = agent_abi::kVersion;

@@ -50,7 +50,7 @@ void serialize(const void* packets, std::uint64_t count, std::uint64_t, void* da
   // The writer goes to the next handler and must be called once, with all packets. What it is given
   // is not ours to change: it may be another handler's constant.
   if (count <= kOnStack) {
-    Packet copies[kOnStack];
+    alignas(64) Packet copies[kOnStack];
     copy_serialized(given, count, copies);
     writer(copies, count);
     return;

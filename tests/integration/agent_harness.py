@@ -17,8 +17,11 @@ from harness import BUILD, DEADLINE_S, PLAIN, SOFTAPU, eventually, read  # noqa:
 AGENT = os.path.join(BUILD, "client", "agent", "libapusched-agent.so")
 STAT = os.path.join(PLAIN, "tests", "softapu", "softapu-stat")
 QUEUE_USER = os.path.join(PLAIN, "tests", "softapu", "programs", "queue_user")
-# The agent's own allocations only: ROCr and the software APU are not built with the sanitizer.
-PRELOAD = os.environ.get("APUSCHED_AGENT_PRELOAD", "")
+HIP_USER = os.path.join(PLAIN, "tests", "softapu", "programs", "hip_user")
+# A sanitizer's library, where the agent is built with one and the program is not. It comes behind
+# the software APU's own.
+SANITIZER = os.environ.get("APUSCHED_SANITIZER_LIBRARY", "")
+SANITIZED = ["/bin/sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:$0" exec "$@"', SANITIZER]
 
 
 class Program:
@@ -26,12 +29,13 @@ class Program:
 
     def __init__(self, session, environment, program=QUEUE_USER):
         self.process = subprocess.Popen(
-            [SOFTAPU, "--join", session, "--", "/usr/bin/env", *environment, program],
+            [SOFTAPU, "--join", session, "--", *(SANITIZED if SANITIZER else []),
+             "/usr/bin/env", *environment, program],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
-        self.pid = self._answer()["pid"]
+        self.pid = self.answer()["pid"]
 
-    def _answer(self):
+    def answer(self):
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
@@ -39,10 +43,14 @@ class Program:
                 f"the program ended with {self.process.returncode}: {self.process.stderr.read()}")
         return json.loads(line)
 
-    def do(self, command):
+    def begin(self, command):
+        """answer() follows."""
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        return self._answer()
+
+    def do(self, command):
+        self.begin(command)
+        return self.answer()
 
     def end(self, command=None):
         """To its end, by itself; its exit code and what it said on stderr."""
@@ -93,19 +101,16 @@ class AgentTest(unittest.TestCase):
         self.daemons.append(agent_daemon.FakeDaemon(self.socket, **options))
         return self.daemons[-1]
 
-    def program(self, tools=AGENT, wait_ms=1000, **environment):
+    def program(self, tools=AGENT, executable=QUEUE_USER, wait_ms=1000, **environment):
         """With the agent. It waits long enough for its first queue that no test depends on that."""
         variables = [f"HSA_TOOLS_LIB={tools}", f"APUSCHED_AGENT_SOCKET={self.socket}",
                      f"APUSCHED_AGENT_WAIT_MS={wait_ms}"]
         variables += [f"{name}={value}" for name, value in environment.items()]
-        if PRELOAD:
-            variables += [f"LD_PRELOAD={PRELOAD}:{os.environ.get('LD_PRELOAD', '')}",
-                          "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"]
-        self.programs.append(Program(self.apu, variables))
+        self.programs.append(Program(self.apu, variables, executable))
         return self.programs[-1]
 
-    def plain_program(self, *environment):
-        self.programs.append(Program(self.apu, environment))
+    def plain_program(self, executable=QUEUE_USER):
+        self.programs.append(Program(self.apu, [], executable))
         return self.programs[-1]
 
     def device(self):
