@@ -28,7 +28,7 @@ struct Profile {
   bool serial = false;                      ///< kernels of one queue never overlap
   std::optional<QueueLimit> queue_limit;
   std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
-  bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
+  bool include_children = false;          ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;
 };
@@ -71,9 +71,9 @@ struct GpuSettings {
 
 /// Agents in inference processes.
 struct AgentSection {
-  bool enabled = true;              ///< false: no socket
-  std::uint32_t max_agents = 256;   ///< connected at once, 1..4096
-  std::uint32_t sample_hz = 20;     ///< looks at a registered process's queues, 0..1000
+  bool enabled = true;             ///< false: no socket
+  std::uint32_t max_agents = 256;  ///< connected at once, 1..4096
+  std::uint32_t sample_hz = 20;    ///< looks at a registered process's queues, 0..1000
   bool operator==(const AgentSection&) const = default;
 };
 
