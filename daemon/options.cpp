@@ -25,6 +25,9 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   app.add_option("--agent-library", options.agent_library, "What apuschedctl run loads");
   app.add_option("--systemd-control-dir", options.systemd_control_dir,
                  "Where systemd keeps runtime drop-ins");
+  app.add_option("--record", options.record, "Write every decision of the control loop there");
+  app.add_option("--replay", options.replay,
+                 "Decide a record again, say whether it comes out the same, and exit");
   app.add_option("--log-level", options.log_level, "What to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
   try {

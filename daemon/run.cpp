@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -19,10 +20,12 @@
 #include "platform/gpu_topology.hpp"
 #include "platform/linux_scheduler.hpp"
 #include "platform/no_units.hpp"
+#include "platform/procfs_meters.hpp"
 #include "platform/procfs_processes.hpp"
 #include "platform/sd_event_loop.hpp"
 #include "platform/systemd_units.hpp"
 #include "report/log_report.hpp"
+#include "report/record.hpp"
 #include "settings/settings.hpp"
 
 namespace apusched {
@@ -84,6 +87,11 @@ class Daemon {
       report_.warning("no bus: unit weights cannot be restored now and stay in the ledger");
       units_ = std::make_unique<platform::NoUnits>();
     }
+    if (!options_.record.empty() && !options_.restore) {
+      auto recorder = report::Recorder::open(options_.record);
+      if (!recorder) return fail(kUsage, recorder.error());
+      recorder_ = std::move(*recorder);
+    }
     make_service();
     if (auto signals = loop_->on_stop_signal([this] { stop(kOk); }); !signals)
       return fail(kUnexpected, signals.error());
@@ -104,7 +112,7 @@ class Daemon {
     };
     service_ = std::make_unique<app::Service>(
         app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
-                   make_helper, open_agent_socket()},
+                   make_helper, open_agent_socket(), &meters_, recorder_.get()},
         config_, options_.dry_run);
   }
 
@@ -167,6 +175,8 @@ class Daemon {
   std::optional<bus::LoopAttachment> attachment_;
   platform::ProcfsProcesses processes_;
   platform::LinuxScheduler scheduler_;
+  platform::ProcfsMeters meters_;
+  std::unique_ptr<report::Recorder> recorder_;
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;
   std::unique_ptr<platform::LevelWriterProcess> levels_;
@@ -175,9 +185,30 @@ class Daemon {
   std::unique_ptr<bus::Server> server_;
 };
 
+int run_replay(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    std::fprintf(stderr, "apuschedd: cannot read %s\n", path.c_str());
+    return kUsage;
+  }
+  const auto replayed = report::replay(file);
+  if (!replayed) {
+    std::fprintf(stderr, "apuschedd: %s: %s\n", path.c_str(),
+                 core::to_sentence(replayed.error()).c_str());
+    return kUsage;
+  }
+  std::printf("%s: %llu decisions, %llu different\n", path.c_str(),
+              static_cast<unsigned long long>(replayed->steps),
+              static_cast<unsigned long long>(replayed->different));
+  if (replayed->different == 0) return kOk;
+  std::fprintf(stderr, "apuschedd: %s\n", replayed->first_difference.c_str());
+  return kUnexpected;
+}
+
 }  // namespace
 
 int run_daemon(const Options& options) {
+  if (!options.replay.empty()) return run_replay(options.replay);
   auto config = read_config(options);
   if (!config) return kBadConfiguration;
   if (options.check_config) {

@@ -91,6 +91,16 @@ AgentView agent_view(const Properties& properties) {
   return view;
 }
 
+ControlView control_view(const Properties& properties) {
+  ControlView view;
+  take(properties, "state", view.state);
+  take(properties, "why", view.why);
+  take(properties, "target_us", view.target_us);
+  take(properties, "wait_us", view.wait_us);
+  take(properties, "engaged", view.engaged);
+  return view;
+}
+
 ProcessView process_view(const std::string& path, const Properties& properties) {
   ProcessView view;
   view.object_path = path;
@@ -113,6 +123,9 @@ ProcessView process_view(const std::string& path, const Properties& properties) 
   Properties agent;
   take(properties, "Agent", agent);
   if (!agent.empty()) view.agent = agent_view(agent);
+  Properties control;
+  take(properties, "Control", control);
+  if (!control.empty()) view.control = control_view(control);
   return view;
 }
 
@@ -244,6 +257,23 @@ class BusClient final : public DaemonClient {
       take(properties, "what", line.what);
       take(properties, "value", line.value);
       take(properties, "why", line.why);
+    }
+    return lines;
+  } catch (const sdbus::Error& error) {
+    return failed(error);
+  }
+
+  Outcome<std::vector<HistoryLine>> history(std::uint32_t count) override try {
+    std::vector<HistoryLine> lines;
+    for (const auto& properties : manager_.GetHistory(count)) {
+      auto& line = lines.emplace_back();
+      take(properties, "seconds_ago", line.seconds_ago);
+      take(properties, "pid", line.pid);
+      take(properties, "what", line.what);
+      take(properties, "lever", line.lever);
+      take(properties, "text", line.text);
+      take(properties, "before_us", line.before_us);
+      take(properties, "after_us", line.after_us);
     }
     return lines;
   } catch (const sdbus::Error& error) {

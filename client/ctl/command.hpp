@@ -34,6 +34,7 @@ void add_list(CLI::App& app, Action& chosen);
 void add_register(CLI::App& app, Action& chosen);
 void add_run(CLI::App& app, Action& chosen);
 void add_explain(CLI::App& app, Action& chosen);
+void add_history(CLI::App& app, Action& chosen);
 void add_unregister(CLI::App& app, Action& chosen);
 void add_gpu(CLI::App& app, Action& chosen);
 void add_probe(CLI::App& app, Action& chosen);

@@ -33,6 +33,7 @@ class DaemonClient {
                                                               const std::string& profile,
                                                               const RegisterOptions& options) = 0;
   [[nodiscard]] virtual Outcome<std::vector<ExplainLine>> explain(std::uint32_t pid) = 0;
+  [[nodiscard]] virtual Outcome<std::vector<HistoryLine>> history(std::uint32_t count) = 0;
   [[nodiscard]] virtual Outcome<std::map<std::string, std::string>> launch_environment(
       const std::string& profile, bool agent) = 0;
   [[nodiscard]] virtual Outcome<void> unregister(const std::string& object_path) = 0;

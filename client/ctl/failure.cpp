@@ -47,6 +47,9 @@ class Unreachable final : public DaemonClient {
   Outcome<std::vector<ExplainLine>> explain(std::uint32_t /*pid*/) override {
     return tl::unexpected(why_);
   }
+  Outcome<std::vector<HistoryLine>> history(std::uint32_t /*count*/) override {
+    return tl::unexpected(why_);
+  }
   Outcome<std::map<std::string, std::string>> launch_environment(const std::string& /*profile*/,
                                                                  bool /*agent*/) override {
     return tl::unexpected(why_);

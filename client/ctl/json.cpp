@@ -86,6 +86,29 @@ Json json_of(const std::optional<AgentView>& agent) {
           {"wait_p99_ns", known(agent->wait_p99_ns)}};
 }
 
+Json json_of(const std::optional<ControlView>& control) {
+  if (!control) return nullptr;
+  return {{"state", control->state},
+          {"why", control->why},
+          {"target_us", control->target_us},
+          {"wait_us", control->wait_us},
+          {"engaged", control->engaged}};
+}
+
+Json json_history(const std::vector<HistoryLine>& lines) {
+  Json all = document();
+  all["lines"] = Json::array();
+  for (const auto& line : lines)
+    all["lines"].push_back({{"seconds_ago", line.seconds_ago},
+                            {"pid", line.pid},
+                            {"what", line.what},
+                            {"lever", text_or_null(line.lever)},
+                            {"text", line.text},
+                            {"before_us", line.before_us},
+                            {"after_us", line.after_us}});
+  return all;
+}
+
 Json json_explain(std::uint32_t pid, const std::vector<ExplainLine>& lines) {
   Json all = document();
   all["pid"] = pid;
@@ -104,7 +127,8 @@ Json json_of(const ProcessView& process) {
           {"class", process.work_class},        {"profile", process.profile},
           {"source", process.source},           {"threads", process.threads},
           {"members", process.members},         {"gpus", process.gpus},
-          {"levers", std::move(levers)},        {"agent", json_of(process.agent)}};
+          {"levers", std::move(levers)},        {"agent", json_of(process.agent)},
+          {"control", json_of(process.control)}};
 }
 
 Json json_of(const GpuView& gpu) {

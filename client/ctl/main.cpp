@@ -45,6 +45,7 @@ void declare(CLI::App& app, Options& options) {
   add_unregister(app, options.action);
   add_run(app, options.action);
   add_explain(app, options.action);
+  add_history(app, options.action);
   add_gpu(app, options.action);
   add_probe(app, options.action);
 }

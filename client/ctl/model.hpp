@@ -42,6 +42,24 @@ struct AgentView {
   std::optional<std::uint64_t> wait_p99_ns;
 };
 
+struct ControlView {
+  std::string state;
+  std::string why;
+  double target_us = 0;
+  double wait_us = 0;
+  std::vector<std::string> engaged;
+};
+
+struct HistoryLine {
+  double seconds_ago = 0;
+  std::uint32_t pid = 0;
+  std::string what;
+  std::string lever;  ///< empty for a change of state
+  std::string text;
+  double before_us = 0;
+  double after_us = 0;
+};
+
 struct ExplainLine {
   std::string what;
   std::string value;
@@ -63,6 +81,7 @@ struct ProcessView {
   std::vector<std::string> gpus;
   std::map<std::string, LeverView> levers;
   std::optional<AgentView> agent;
+  std::optional<ControlView> control;
 };
 
 struct LatencyView {

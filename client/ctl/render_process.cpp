@@ -66,15 +66,29 @@ std::string agent_text(const AgentView& agent) {
   return text + "\n";
 }
 
-std::string extent(const ProcessView& process) {
-  return fmt::format("{} in {}", counted(process.threads, "thread", "threads"),
-                     counted(process.members, "process", "processes"));
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : ", ") + printable(word);
   return text;
+}
+
+std::string control_text(const ControlView& control, const Style& style) {
+  const auto tone = control.state == "meeting"     ? Tone::good
+                    : control.state == "violating" ? Tone::attention
+                    : control.state == "saturated" ? Tone::bad
+                                                   : Tone::plain;
+  auto text =
+      fmt::format("  target: {}, waits {:.0f} µs for a CPU, at most {:.0f}",
+                  style.paint(tone, printable(control.state)), control.wait_us, control.target_us);
+  if (!control.engaged.empty()) text += ", stronger now: " + joined(control.engaged);
+  if (control.why.starts_with(control.state) && control.why.size() > control.state.size())
+    text += style.paint(Tone::faint, printable(control.why.substr(control.state.size())));
+  return text + "\n";
+}
+
+std::string extent(const ProcessView& process) {
+  return fmt::format("{} in {}", counted(process.threads, "thread", "threads"),
+                     counted(process.members, "process", "processes"));
 }
 
 }  // namespace
@@ -87,6 +101,7 @@ std::string render_process(const ProcessView& process, const Style& style) {
                       printable(process.source));
   text += fmt::format("  unit {}, {}\n", process.unit.empty() ? "unknown" : printable(process.unit),
                       process.gpus.empty() ? "no GPU queues" : "queues on " + joined(process.gpus));
+  if (process.control) text += control_text(*process.control, style);
   if (process.agent) text += agent_text(*process.agent);
   if (process.levers.empty()) return text + "  no levers: the profile asks for nothing\n";
   return text + lever_table(process.levers, style);
@@ -101,6 +116,25 @@ std::string render_explain(std::uint32_t pid, const std::vector<ExplainLine>& li
                {printable(line.value)},
                {printable(line.why), Tone::faint}});
   return fmt::format("process {}\n", pid) + table.render(style, "  ");
+}
+
+std::string render_history(const std::vector<HistoryLine>& lines, const Style& style) {
+  using enum Table::Align;
+  if (lines.empty()) return "nothing was decided yet\n";
+  Table table({right, right, left, left});
+  for (const auto& line : lines) {
+    auto text = printable(line.text);
+    if (line.before_us > 0 || line.after_us > 0)
+      text +=
+          fmt::format(" (waits: {:.0f} µs before, {:.0f} µs after)", line.before_us, line.after_us);
+    table.row({{fmt::format("{:.1f} s ago", line.seconds_ago), Tone::faint},
+               {std::to_string(line.pid)},
+               {line.lever.empty() ? printable(line.what)
+                                   : printable(line.lever) + " " + printable(line.what),
+                Tone::strong},
+               {text}});
+  }
+  return table.render(style, "");
 }
 
 std::string render_list(const std::vector<ProcessView>& processes, const Style& style) {

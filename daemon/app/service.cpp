@@ -49,7 +49,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       level_(core::LeverKind::performance_level, level_backend_, book_, ports_.loop, ports_.report,
              dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
-      agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run) {
+      agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
+      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -62,6 +63,13 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     level_.observed(gpu.text(), level, asked);
   });
   agent_watch_.on_changed([this] { agents_changed(); });
+  control_.on_rungs([this](core::RegistrationId id) { return rungs_of(id); });
+  control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
+    hold_strongly(id, engaged);
+  });
+  control_.on_state([this](core::RegistrationId id) {
+    if (observer_ != nullptr) observer_->on_changed(id);
+  });
 }
 
 void Service::agents_changed() {
@@ -186,6 +194,7 @@ core::Result<core::RegistrationId> Service::add(RegisterRequest request) {
                             {},
                             {},
                             {},
+                            {},
                             {}};
   if (profile->cpu_weight)
     set_status(registration, pending(core::LeverKind::cpu_weight, *profile->cpu_weight));
@@ -261,6 +270,7 @@ void Service::follow_up(core::RegistrationId id) {
     for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
   gpu_watch_.update(worked);
   follow_agents();
+  control_.follow(registrations_);
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -274,6 +284,7 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
   agent_watch_.update(registrations_);
+  control_.follow(registrations_);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();
@@ -380,7 +391,8 @@ std::optional<ProcessView> Service::view(core::RegistrationId id) const {
                    0,
                    static_cast<std::uint32_t>(registration.members.size()),
                    {registration.gpus.begin(), registration.gpus.end()},
-                   agent_watch_.view(registration)};
+                   agent_watch_.view(registration),
+                   control_.view(id)};
   for (const auto& [kind, status] : registration.levers) view.levers.push_back(status);
   for (const auto& [pid, member] : registration.members) view.threads += member.threads;
   return view;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/agent_watch.hpp"
+#include "app/control_loop.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
 #include "app/lever_backends.hpp"
@@ -32,7 +33,9 @@ struct Ports {
   ports::EventLoop& loop;
   ports::Report& report;
   GpuWatch::HelperFactory make_helper;
-  ports::AgentHub* agents = nullptr;  ///< null: agents are off
+  ports::AgentHub* agents = nullptr;         ///< null: agents are off
+  ports::Meters* meters = nullptr;           ///< null: nothing is controlled
+  ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
 };
 
 /// Hears of changes; called after the state has changed.
@@ -78,6 +81,11 @@ class Service {
   [[nodiscard]] const core::Config& config() const { return config_; }
   /// How a process stands: one line for each thing there is to say, in order.
   [[nodiscard]] std::vector<ExplainLine> explain(core::Pid pid) const;
+  /// What the controllers did, the newest last.
+  [[nodiscard]] std::vector<HistoryLine> history(std::size_t count) const {
+    return control_.history(count);
+  }
+  [[nodiscard]] std::chrono::steady_clock::time_point now() const { return ports_.loop.now(); }
   [[nodiscard]] core::Result<std::map<std::string, std::string>> launch_environment(
       const std::string& profile, core::LaunchOptions options) const;
   [[nodiscard]] bool dry_run() const { return dry_run_; }
@@ -105,6 +113,10 @@ class Service {
   void apply_weights(Registration& registration);
   void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
   void follow_gpus(Registration& registration);
+  [[nodiscard]] core::LeverValue wish_of(const Registration& registration,
+                                         core::LeverKind kind) const;
+  [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id) const;
+  void hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged);
   void agents_changed();
   void follow_agents();
   void shared_changed(core::LeverKind kind, const std::string& id);
@@ -139,6 +151,7 @@ class Service {
   SharedLever level_;
   GpuWatch gpu_watch_;
   AgentWatch agent_watch_;
+  ControlLoop control_;
   bool agents_due_ = false;  ///< follow_agents is about to run
   Observer* observer_ = nullptr;
   std::map<core::RegistrationId, Registration> registrations_;

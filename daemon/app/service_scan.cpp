@@ -53,6 +53,7 @@ void Service::scan() {
   }
   gpu_watch_.update(worked);
   follow_agents();
+  control_.follow(registrations_);
 }
 
 std::uint32_t Service::scan_one(Registration& registration) {

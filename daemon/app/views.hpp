@@ -29,6 +29,16 @@ struct AgentView {
   bool operator==(const AgentView&) const = default;
 };
 
+/// How a target is kept.
+struct ControlView {
+  std::string state;     ///< core::ControlState
+  std::string why;       ///< what was said when it was entered
+  double target_us = 0;  ///< mean wait for a CPU that must not be exceeded
+  double wait_us = 0;    ///< as last observed
+  std::vector<std::string> engaged;
+  bool operator==(const ControlView&) const = default;
+};
+
 /// What the bus shows of one registration. A copy; no references into the registry.
 struct ProcessView {
   core::ProcessKey key;
@@ -43,7 +53,18 @@ struct ProcessView {
   std::uint32_t members = 1;
   std::vector<std::string> gpus;
   std::optional<AgentView> agent;
+  std::optional<ControlView> control;  ///< nothing where the profile has no target
   bool operator==(const ProcessView&) const = default;
+};
+
+struct HistoryLine {
+  std::chrono::steady_clock::time_point at;
+  core::Pid pid;
+  std::string what;   ///< core::ControlEvent::What
+  std::string lever;  ///< empty for a change of state
+  std::string text;
+  double before_us = 0;
+  double after_us = 0;
 };
 
 /// One thing there is to say of a process.

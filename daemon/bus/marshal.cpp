@@ -75,6 +75,26 @@ Properties agent_of(const app::ProcessView& view) {
   return result;
 }
 
+Properties control_of(const app::ProcessView& view) {
+  if (!view.control) return {};
+  const auto& control = *view.control;
+  return {{"state", sdbus::Variant(control.state)},
+          {"why", sdbus::Variant(control.why)},
+          {"target_us", sdbus::Variant(control.target_us)},
+          {"wait_us", sdbus::Variant(control.wait_us)},
+          {"engaged", sdbus::Variant(control.engaged)}};
+}
+
+Properties history_line(const app::HistoryLine& line, double seconds_ago) {
+  return {{"seconds_ago", sdbus::Variant(seconds_ago)},
+          {"pid", sdbus::Variant(static_cast<std::uint32_t>(line.pid.value()))},
+          {"what", sdbus::Variant(line.what)},
+          {"lever", sdbus::Variant(line.lever)},
+          {"text", sdbus::Variant(line.text)},
+          {"before_us", sdbus::Variant(line.before_us)},
+          {"after_us", sdbus::Variant(line.after_us)}};
+}
+
 bool oversubscribed(const app::GpuView& view) {
   return view.facts.queue_limit > 0 && view.queue_count > view.facts.queue_limit;
 }
@@ -93,7 +113,9 @@ Properties properties_of(const app::ProcessView& view) {
           {"Members", sdbus::Variant(view.members)},
           {"Gpus", sdbus::Variant(view.gpus)},
           {"AgentAttached", sdbus::Variant(view.agent.has_value())},
-          {"Agent", sdbus::Variant(agent_of(view))}};
+          {"Agent", sdbus::Variant(agent_of(view))},
+          {"ControlState", sdbus::Variant(view.control ? view.control->state : std::string())},
+          {"Control", sdbus::Variant(control_of(view))}};
 }
 
 Properties properties_of(const app::GpuView& view) {

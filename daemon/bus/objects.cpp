@@ -97,6 +97,15 @@ std::vector<std::map<std::string, sdbus::Variant>> ManagerObject::Explain(const 
   return lines;
 }
 
+std::vector<std::map<std::string, sdbus::Variant>> ManagerObject::GetHistory(
+    const uint32_t& count) {
+  std::vector<Properties> lines;
+  const auto now = service_.now();
+  for (const auto& line : service_.history(count))
+    lines.push_back(history_line(line, std::chrono::duration<double>(now - line.at).count()));
+  return lines;
+}
+
 std::map<std::string, std::string> ManagerObject::GetLaunchEnvironment(const std::string& profile,
                                                                        const bool& agent) {
   auto options = launch_;
@@ -195,10 +204,28 @@ std::map<std::string, sdbus::Variant> ProcessObject::Agent() {
   return agent_of(view());
 }
 
+std::string ProcessObject::ControlState() {
+  const auto now = view();
+  return now.control ? now.control->state : std::string();
+}
+std::map<std::string, sdbus::Variant> ProcessObject::Control() {
+  return control_of(view());
+}
+
+void ProcessObject::tell_latency(const std::optional<app::ControlView>& control) {
+  if (!control) return;
+  const bool violated = control->state == "violating" || control->state == "saturated";
+  // In between it is not known, and the last word stands.
+  const bool met = control->state == "meeting" || control->state == "idle";
+  if (violated && !std::exchange(violated_, true)) emitLatencyViolated(control->why);
+  if (met && std::exchange(violated_, false)) emitLatencyRecovered();
+}
+
 void ProcessObject::emit_changed() {
+  if (const auto now = service_.view(id_)) tell_latency(now->control);
   getObject().emitPropertiesChangedSignal(
       org::apusched1::Process_adaptor::INTERFACE_NAME,
-      sdbus_version::property_names({"Applied", "Unit", "Gpus", "AgentAttached"}));
+      sdbus_version::property_names({"Applied", "Unit", "Gpus", "AgentAttached", "ControlState"}));
 }
 
 GpuObject::GpuObject(sdbus::IConnection& connection, Commands& commands,

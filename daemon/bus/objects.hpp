@@ -54,6 +54,7 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
   std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ListProcesses() override;
   std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ListGpus() override;
   std::vector<std::map<std::string, sdbus::Variant>> Explain(const uint32_t& pid) override;
+  std::vector<std::map<std::string, sdbus::Variant>> GetHistory(const uint32_t& count) override;
   std::map<std::string, std::string> GetLaunchEnvironment(const std::string& profile,
                                                           const bool& agent) override;
   std::string GetEffectiveConfig() override;
@@ -89,6 +90,7 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   void emit_changed();
 
  private:
+  void tell_latency(const std::optional<app::ControlView>& control);
   void Release(sdbus::Result<>&& result) override;
   uint32_t Pid() override;
   uint64_t StartTime() override;
@@ -105,12 +107,15 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   std::vector<std::string> Gpus() override;
   bool AgentAttached() override;
   std::map<std::string, sdbus::Variant> Agent() override;
+  std::string ControlState() override;
+  std::map<std::string, sdbus::Variant> Control() override;
   /// Throws org.apusched1.Error.NotRegistered where the registration is gone.
   [[nodiscard]] app::ProcessView view() const;
 
   Commands& commands_;
   const app::Service& service_;
   core::RegistrationId id_;
+  bool violated_ = false;  ///< the last that was told
 };
 
 class GpuObject final

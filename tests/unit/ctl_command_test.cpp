@@ -29,6 +29,7 @@ class Command : public testing::Test {
     add_probe(app, action);
     add_run(app, action);
     add_explain(app, action);
+    add_history(app, action);
     std::ranges::reverse(words);  // CLI11 takes them last first
     app.parse(words);
     out_.str("");
@@ -133,6 +134,15 @@ TEST_F(Command, explain_writes_text_or_json) {
   EXPECT_THAT(out_.str(), HasSubstr("applied to 4711"));
   ASSERT_TRUE(run({"explain", "4711"}, true));
   EXPECT_EQ(json()["lines"][0]["what"], "nice");
+}
+
+TEST_F(Command, history_writes_as_many_lines_as_asked_for) {
+  ASSERT_TRUE(run({"history", "-n", "2"}));
+  EXPECT_EQ(std::ranges::count(out_.str(), '\n'), 2);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("autogroup kept  it helped (waits: 2500 µs before, 40 µs after)"));
+  ASSERT_TRUE(run({"history", "-n", "1"}, true));
+  EXPECT_EQ(json()["lines"][0]["lever"], "autogroup");
 }
 
 Lookup environment_of(std::map<std::string, std::string> variables) {
