@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -30,7 +29,7 @@ void store_words(Page& to, const Page& from, std::size_t first_word) {
   std::memcpy(words.data(), &from, sizeof(Page));
   auto* target = reinterpret_cast<Word*>(&to);
   for (std::size_t i = first_word; i < words.size(); ++i)
-    __atomic_store_n(target + i, words.at(i), __ATOMIC_RELAXED);
+    __atomic_store_n(target + i, words.at(i), __ATOMIC_RELEASE);
 }
 
 template <typename Page>
@@ -38,7 +37,7 @@ Page load_words(const Page& from) {
   std::array<std::uint32_t, sizeof(Page) / sizeof(std::uint32_t)> words{};
   const auto* source = reinterpret_cast<const Word*>(&from);
   for (std::size_t i = 0; i < words.size(); ++i)
-    words.at(i) = __atomic_load_n(source + i, __ATOMIC_RELAXED);
+    words.at(i) = __atomic_load_n(source + i, __ATOMIC_ACQUIRE);
   Page page;
   std::memcpy(&page, words.data(), sizeof(Page));
   return page;
@@ -162,7 +161,6 @@ void publish(agent_abi::Control& page, const agent_abi::Control& control, std::u
   constexpr std::size_t kAfterSequence =
       offsetof(agent_abi::Control, sequence) / sizeof(std::uint32_t) + 1;
   __atomic_store_n(&page.sequence, sequence - 1, __ATOMIC_RELAXED);
-  std::atomic_thread_fence(std::memory_order_release);
   page.magic = control.magic;
   page.version = control.version;
   page.size = control.size;
@@ -175,7 +173,6 @@ std::optional<agent_abi::Telemetry> snapshot(const agent_abi::Telemetry& page) {
     const auto before = __atomic_load_n(&page.sequence, __ATOMIC_ACQUIRE);
     if (before % 2 != 0) continue;
     auto copy = load_words(page);
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (__atomic_load_n(&page.sequence, __ATOMIC_RELAXED) != before) continue;
     copy.sequence = before;
     return copy;

@@ -4,3 +4,4 @@ apusched_test(platform_test SOURCES
   platform/agent_page_test.cpp platform/agent_socket_test.cpp
   LINK apusched::platform)
 apusched_test(bus_test SOURCES bus/bus_test.cpp LINK apusched::bus)
+apusched_test(report_test SOURCES report_test.cpp LINK apusched::report)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -126,12 +127,11 @@ TEST(Snapshot, is_never_torn) {
   std::thread writer([&] {
     for (std::uint32_t n = 4; !stop; n += 2) {
       __atomic_store_n(&page.sequence, n - 1, __ATOMIC_RELAXED);
-      std::atomic_thread_fence(std::memory_order_release);
       // Both halves of each: words of four bytes are what is shared.
       for (auto* field : {&page.submitted, &page.taken}) {
         auto* words = reinterpret_cast<std::uint32_t*>(field);
-        __atomic_store_n(words, n, __ATOMIC_RELAXED);
-        __atomic_store_n(words + 1, 0U, __ATOMIC_RELAXED);
+        __atomic_store_n(words, n, __ATOMIC_RELEASE);
+        __atomic_store_n(words + 1, 0U, __ATOMIC_RELEASE);
       }
       __atomic_store_n(&page.sequence, n, __ATOMIC_RELEASE);
     }
