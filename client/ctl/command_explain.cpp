@@ -10,7 +10,7 @@
 namespace apusched::ctl {
 namespace {
 
-Outcome<void> run(Session& session, std::uint32_t pid) {
+Outcome<void> show_explanation(Session& session, std::uint32_t pid) {
   const auto lines = session.daemon.explain(pid);
   if (!lines) return tl::unexpected(lines.error());
   session.out << (session.json ? to_text(json_explain(pid, *lines), false)
@@ -27,8 +27,9 @@ void add_explain(CLI::App& app, Action& chosen) {
   command->add_option("PID", *pid, "The process")
       ->required()
       ->check(CLI::Range(std::int32_t{1}, std::numeric_limits<std::int32_t>::max()));
-  command->callback(
-      [&chosen, pid] { chosen = [pid](Session& session) { return run(session, *pid); }; });
+  command->callback([&chosen, pid] {
+    chosen = [pid](Session& session) { return show_explanation(session, *pid); };
+  });
 }
 
 }  // namespace apusched::ctl

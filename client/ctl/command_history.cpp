@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMostLines = 512;  ///< as many as the daemon keeps
 
-Outcome<void> run(Session& session, std::uint32_t count) {
+Outcome<void> show_history(Session& session, std::uint32_t count) {
   const auto lines = session.daemon.history(count);
   if (!lines) return tl::unexpected(lines.error());
   session.out << (session.json ? to_text(json_history(*lines), false)
@@ -27,8 +27,9 @@ void add_history(CLI::App& app, Action& chosen) {
   auto count = std::make_shared<std::uint32_t>(20);
   command->add_option("-n,--lines", *count, "At most so many, the newest last")
       ->check(CLI::Range(std::uint32_t{1}, kMostLines));
-  command->callback(
-      [&chosen, count] { chosen = [count](Session& session) { return run(session, *count); }; });
+  command->callback([&chosen, count] {
+    chosen = [count](Session& session) { return show_history(session, *count); };
+  });
 }
 
 }  // namespace apusched::ctl

@@ -11,7 +11,7 @@
 namespace apusched::ctl {
 namespace {
 
-struct Request {
+struct Launch {
   std::string profile = "llm-interactive";
   bool no_agent = false;
   bool best_effort = false;
@@ -24,7 +24,7 @@ std::optional<std::string_view> variable(const std::string& name) {
 }
 
 /// Asks for the environment first: a profile that is not there must not leave a registration.
-Outcome<LaunchPlan> prepare(DaemonClient& daemon, const Request& request) {
+Outcome<LaunchPlan> prepare(DaemonClient& daemon, const Launch& request) {
   const auto wanted = daemon.launch_environment(request.profile, !request.no_agent);
   if (!wanted) return tl::unexpected(wanted.error());
   auto plan = plan_launch(*wanted, variable);
@@ -35,7 +35,7 @@ Outcome<LaunchPlan> prepare(DaemonClient& daemon, const Request& request) {
   return plan;
 }
 
-Outcome<void> run(Session& session, const Request& request) {
+Outcome<void> run_command(Session& session, const Launch& request) {
   const auto plan = prepare(session.daemon, request);
   if (!plan && !request.best_effort) return tl::unexpected(plan.error());
   if (!plan)
@@ -50,7 +50,7 @@ Outcome<void> run(Session& session, const Request& request) {
 
 void add_run(CLI::App& app, Action& chosen) {
   auto* command = app.add_subcommand("run", "Start a program with the settings of a profile");
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<Launch>();
   command->add_option("-p,--profile", request->profile, "Profile, by default llm-interactive")
       ->option_text("PROFILE");
   command->add_flag("--no-agent", request->no_agent,
@@ -62,7 +62,7 @@ void add_run(CLI::App& app, Action& chosen) {
       ->option_text("-- COMMAND...");
   command->positionals_at_end();
   command->callback([&chosen, request] {
-    chosen = [request](Session& session) { return run(session, *request); };
+    chosen = [request](Session& session) { return run_command(session, *request); };
   });
 }
 
