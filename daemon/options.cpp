@@ -9,6 +9,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   Options options;
   options.gpu_helper = std::string(APUSCHED_LIBEXECDIR) + "/apusched-gpu-helper";
   options.gpu_write = std::string(APUSCHED_LIBEXECDIR) + "/apusched-gpu-write";
+  options.agent_library = APUSCHED_AGENT_LIBRARY;
   CLI::App app("Keeps GPU dispatch latency low for AI inference on AMD APUs.", "apuschedd");
   app.set_version_flag("--version", std::string("apuschedd ") + APUSCHED_VERSION);
   const auto* config = app.add_option("--config", options.config_file, "Configuration file");
@@ -21,8 +22,12 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   app.add_option("--runtime-dir", options.runtime_dir, "Where the ledger is kept (a tmpfs)");
   app.add_option("--gpu-helper", options.gpu_helper, "Program that owns the GPU runtime");
   app.add_option("--gpu-write", options.gpu_write, "Program that writes performance levels");
+  app.add_option("--agent-library", options.agent_library, "What apuschedctl run loads");
   app.add_option("--systemd-control-dir", options.systemd_control_dir,
                  "Where systemd keeps runtime drop-ins");
+  app.add_option("--record", options.record, "Write every decision of the control loop there");
+  app.add_option("--replay", options.replay,
+                 "Decide a record again, say whether it comes out the same, and exit");
   app.add_option("--log-level", options.log_level, "What to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
   try {

@@ -29,6 +29,9 @@ struct Options {
   std::string runtime_dir = "/run/apusched";
   std::string gpu_helper;
   std::string gpu_write;
+  std::string agent_library;
+  std::string record;
+  std::string replay;
   std::string systemd_control_dir = "/run/systemd/system.control";
   std::string log_level = "info";
 };

@@ -6,22 +6,26 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
 
 #include "app/service.hpp"
 #include "bus/connection.hpp"
 #include "bus/server.hpp"
+#include "platform/agent_socket.hpp"
 #include "platform/file_ledger_store.hpp"
 #include "platform/gpu_helper_process.hpp"
 #include "platform/gpu_level_writer.hpp"
 #include "platform/gpu_topology.hpp"
 #include "platform/linux_scheduler.hpp"
 #include "platform/no_units.hpp"
+#include "platform/procfs_meters.hpp"
 #include "platform/procfs_processes.hpp"
 #include "platform/sd_event_loop.hpp"
 #include "platform/systemd_units.hpp"
 #include "report/log_report.hpp"
+#include "report/record.hpp"
 #include "settings/settings.hpp"
 
 namespace apusched {
@@ -83,6 +87,11 @@ class Daemon {
       report_.warning("no bus: unit weights cannot be restored now and stay in the ledger");
       units_ = std::make_unique<platform::NoUnits>();
     }
+    if (!options_.record.empty() && !options_.restore) {
+      auto recorder = report::Recorder::open(options_.record);
+      if (!recorder) return fail(kUsage, recorder.error());
+      recorder_ = std::move(*recorder);
+    }
     make_service();
     if (auto signals = loop_->on_stop_signal([this] { stop(kOk); }); !signals)
       return fail(kUnexpected, signals.error());
@@ -101,15 +110,35 @@ class Daemon {
       helper.deadline = config_.gpu.helper_deadline;
       return std::make_unique<platform::HelperProcess>(*loop_, std::move(helper));
     };
-    service_ =
-        std::make_unique<app::Service>(app::Ports{processes_, scheduler_, *units_, *topology_,
-                                                  *levels_, *store_, *loop_, report_, make_helper},
-                                       config_, options_.dry_run);
+    service_ = std::make_unique<app::Service>(
+        app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
+                   make_helper, open_agent_socket(), &meters_, recorder_.get()},
+        config_, options_.dry_run);
+  }
+
+  [[nodiscard]] std::string agent_socket() const { return options_.runtime_dir + "/agent.sock"; }
+
+  /// Everything else works without agents.
+  ports::AgentHub* open_agent_socket() {
+    if (!config_.agent.enabled || options_.restore) return nullptr;
+    platform::AgentSocketOptions socket{agent_socket(), config_.agent.max_agents};
+    auto opened = platform::AgentSocket::open(*loop_, processes_, report_, std::move(socket));
+    if (!opened) {
+      report_.warning(core::to_sentence(opened.error()) + ", going on without agents");
+      return nullptr;
+    }
+    agents_ = std::move(*opened);
+    return agents_.get();
+  }
+
+  [[nodiscard]] core::LaunchOptions launch_options() const {
+    const bool usual = agent_socket() == agent_abi::kDefaultSocket;
+    return {true, options_.agent_library, usual ? std::string() : agent_socket(), {}};
   }
 
   int run_service() {
     server_ = std::make_unique<bus::Server>(*connection_, *loop_, processes_, *service_,
-                                            APUSCHED_VERSION);
+                                            APUSCHED_VERSION, launch_options());
     if (auto owned = bus::own_name(*connection_, kBusName); !owned)
       return fail(owned.error().code == core::ErrorCode::contended ? kNameTaken : kNoBus,
                   owned.error());
@@ -146,16 +175,40 @@ class Daemon {
   std::optional<bus::LoopAttachment> attachment_;
   platform::ProcfsProcesses processes_;
   platform::LinuxScheduler scheduler_;
+  platform::ProcfsMeters meters_;
+  std::unique_ptr<report::Recorder> recorder_;
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;
   std::unique_ptr<platform::LevelWriterProcess> levels_;
+  std::unique_ptr<platform::AgentSocket> agents_;
   std::unique_ptr<app::Service> service_;
   std::unique_ptr<bus::Server> server_;
 };
 
+int run_replay(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    std::fprintf(stderr, "apuschedd: cannot read %s\n", path.c_str());
+    return kUsage;
+  }
+  const auto replayed = report::replay(file);
+  if (!replayed) {
+    std::fprintf(stderr, "apuschedd: %s: %s\n", path.c_str(),
+                 core::to_sentence(replayed.error()).c_str());
+    return kUsage;
+  }
+  std::printf("%s: %llu decisions, %llu different\n", path.c_str(),
+              static_cast<unsigned long long>(replayed->steps),
+              static_cast<unsigned long long>(replayed->different));
+  if (replayed->different == 0) return kOk;
+  std::fprintf(stderr, "apuschedd: %s\n", replayed->first_difference.c_str());
+  return kUnexpected;
+}
+
 }  // namespace
 
 int run_daemon(const Options& options) {
+  if (!options.replay.empty()) return run_replay(options.replay);
   auto config = read_config(options);
   if (!config) return kBadConfiguration;
   if (options.check_config) {

@@ -74,6 +74,33 @@ DaemonView daemon_view(const Properties& properties) {
   return view;
 }
 
+AgentView agent_view(const Properties& properties) {
+  AgentView view;
+  take(properties, "agents", view.agents);
+  take(properties, "queues", view.queues);
+  take(properties, "submitted", view.submitted);
+  take(properties, "in_flight", view.in_flight);
+  take(properties, "memory_bytes", view.memory_bytes);
+  take(properties, "refused_queues", view.refused_queues);
+  take(properties, "refused_allocations", view.refused_allocations);
+  take(properties, "cu_masks", view.cu_masks);
+  take(properties, "task_length_ns", view.task_length_ns);
+  take(properties, "wait_count", view.wait_count);
+  take(properties, "wait_p50_ns", view.wait_p50_ns);
+  take(properties, "wait_p99_ns", view.wait_p99_ns);
+  return view;
+}
+
+ControlView control_view(const Properties& properties) {
+  ControlView view;
+  take(properties, "state", view.state);
+  take(properties, "why", view.why);
+  take(properties, "target_us", view.target_us);
+  take(properties, "wait_us", view.wait_us);
+  take(properties, "engaged", view.engaged);
+  return view;
+}
+
 ProcessView process_view(const std::string& path, const Properties& properties) {
   ProcessView view;
   view.object_path = path;
@@ -93,6 +120,12 @@ ProcessView process_view(const std::string& path, const Properties& properties) 
   for (const auto& [name, lever] : levers)
     view.levers[name] = {std::get<0>(lever), std::get<1>(lever), std::get<2>(lever),
                          std::get<3>(lever)};
+  Properties agent;
+  take(properties, "Agent", agent);
+  if (!agent.empty()) view.agent = agent_view(agent);
+  Properties control;
+  take(properties, "Control", control);
+  if (!control.empty()) view.control = control_view(control);
   return view;
 }
 
@@ -200,7 +233,7 @@ class BusClient final : public DaemonClient {
   }
 
   Outcome<std::string> register_process(std::uint32_t pid, const std::string& profile,
-                                        bool include_children) override try {
+                                        const RegisterOptions& chosen) override try {
     const PidFd process(pid);
     if (process.get() < 0) {
       const bool gone = errno == ESRCH || errno == EINVAL;
@@ -210,8 +243,46 @@ class BusClient final : public DaemonClient {
                                                std::generic_category().message(errno)});
     }
     Properties options;
-    if (include_children) options["include-children"] = sdbus::Variant(true);
+    if (chosen.include_children) options["include-children"] = sdbus::Variant(true);
+    if (chosen.expect_agent) options["expect-agent"] = sdbus::Variant(true);
     return std::string(manager_.Register(sdbus::UnixFd(process.get()), profile, options));
+  } catch (const sdbus::Error& error) {
+    return failed(error);
+  }
+
+  Outcome<std::vector<ExplainLine>> explain(std::uint32_t pid) override try {
+    std::vector<ExplainLine> lines;
+    for (const auto& properties : manager_.Explain(pid)) {
+      auto& line = lines.emplace_back();
+      take(properties, "what", line.what);
+      take(properties, "value", line.value);
+      take(properties, "why", line.why);
+    }
+    return lines;
+  } catch (const sdbus::Error& error) {
+    return failed(error);
+  }
+
+  Outcome<std::vector<HistoryLine>> history(std::uint32_t count) override try {
+    std::vector<HistoryLine> lines;
+    for (const auto& properties : manager_.GetHistory(count)) {
+      auto& line = lines.emplace_back();
+      take(properties, "seconds_ago", line.seconds_ago);
+      take(properties, "pid", line.pid);
+      take(properties, "what", line.what);
+      take(properties, "lever", line.lever);
+      take(properties, "text", line.text);
+      take(properties, "before_us", line.before_us);
+      take(properties, "after_us", line.after_us);
+    }
+    return lines;
+  } catch (const sdbus::Error& error) {
+    return failed(error);
+  }
+
+  Outcome<std::map<std::string, std::string>> launch_environment(const std::string& profile,
+                                                                 bool agent) override try {
+    return manager_.GetLaunchEnvironment(profile, agent);
   } catch (const sdbus::Error& error) {
     return failed(error);
   }

@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
-#include <iosfwd>
+#include <iostream>
 #include <string>
+#include <vector>
 
 #include "ctl/daemon_client.hpp"
+#include "ctl/launch.hpp"
 #include "ctl/text.hpp"
 
 namespace apusched::ctl {
@@ -19,6 +21,9 @@ struct Session {
   Style style;
   bool json = false;
   bool is_terminal = false;
+  std::ostream& notes = std::cerr;
+  /// Replaces this process; answers only where that failed.
+  std::function<Failure(const std::vector<std::string>&, const Environment&)> launch = &ctl::launch;
 };
 
 using Action = std::function<Outcome<void>(Session&)>;
@@ -27,6 +32,9 @@ using Action = std::function<Outcome<void>(Session&)>;
 void add_status(CLI::App& app, Action& chosen);
 void add_list(CLI::App& app, Action& chosen);
 void add_register(CLI::App& app, Action& chosen);
+void add_run(CLI::App& app, Action& chosen);
+void add_explain(CLI::App& app, Action& chosen);
+void add_history(CLI::App& app, Action& chosen);
 void add_unregister(CLI::App& app, Action& chosen);
 void add_gpu(CLI::App& app, Action& chosen);
 void add_probe(CLI::App& app, Action& chosen);

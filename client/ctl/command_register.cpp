@@ -19,8 +19,8 @@ struct Request {
 };
 
 Outcome<void> run(Session& session, const Request& request) {
-  const auto path =
-      session.daemon.register_process(request.pid, request.profile, request.include_children);
+  const auto path = session.daemon.register_process(request.pid, request.profile,
+                                                    {.include_children = request.include_children});
   if (!path) return tl::unexpected(path.error());
   const auto processes = session.daemon.processes();
   if (!processes) return tl::unexpected(processes.error());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <array>
+#include <memory>
 #include <string_view>
 
 #include "ctl/daemon_client.hpp"
@@ -33,7 +34,39 @@ ExitCode code_of(std::string_view kind) {
   return ExitCode::refused;
 }
 
+class Unreachable final : public DaemonClient {
+ public:
+  explicit Unreachable(Failure why) : why_(std::move(why)) {}
+  Outcome<DaemonView> daemon() override { return tl::unexpected(why_); }
+  Outcome<std::vector<ProcessView>> processes() override { return tl::unexpected(why_); }
+  Outcome<std::vector<GpuView>> gpus(bool /*fresh*/) override { return tl::unexpected(why_); }
+  Outcome<std::string> register_process(std::uint32_t /*pid*/, const std::string& /*profile*/,
+                                        const RegisterOptions& /*options*/) override {
+    return tl::unexpected(why_);
+  }
+  Outcome<std::vector<ExplainLine>> explain(std::uint32_t /*pid*/) override {
+    return tl::unexpected(why_);
+  }
+  Outcome<std::vector<HistoryLine>> history(std::uint32_t /*count*/) override {
+    return tl::unexpected(why_);
+  }
+  Outcome<std::map<std::string, std::string>> launch_environment(const std::string& /*profile*/,
+                                                                 bool /*agent*/) override {
+    return tl::unexpected(why_);
+  }
+  Outcome<void> unregister(const std::string& /*object_path*/) override {
+    return tl::unexpected(why_);
+  }
+
+ private:
+  Failure why_;
+};
+
 }  // namespace
+
+std::unique_ptr<DaemonClient> unreachable(Failure why) {
+  return std::make_unique<Unreachable>(std::move(why));
+}
 
 Failure failure_of(const std::string& error_name, const std::string& message) {
   const std::string_view name = error_name;

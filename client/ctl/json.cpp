@@ -70,6 +70,54 @@ Json json_of(const DaemonView& daemon) {
           {"profiles", daemon.profiles}};
 }
 
+Json json_of(const std::optional<AgentView>& agent) {
+  if (!agent) return nullptr;
+  return {{"agents", agent->agents},
+          {"queues", agent->queues},
+          {"submitted", agent->submitted},
+          {"in_flight", agent->in_flight},
+          {"memory_bytes", agent->memory_bytes},
+          {"refused_queues", agent->refused_queues},
+          {"refused_allocations", agent->refused_allocations},
+          {"cu_masks", agent->cu_masks},
+          {"task_length_ns", known(agent->task_length_ns)},
+          {"wait_count", known(agent->wait_count)},
+          {"wait_p50_ns", known(agent->wait_p50_ns)},
+          {"wait_p99_ns", known(agent->wait_p99_ns)}};
+}
+
+Json json_of(const std::optional<ControlView>& control) {
+  if (!control) return nullptr;
+  return {{"state", control->state},
+          {"why", control->why},
+          {"target_us", control->target_us},
+          {"wait_us", control->wait_us},
+          {"engaged", control->engaged}};
+}
+
+Json json_history(const std::vector<HistoryLine>& lines) {
+  Json all = document();
+  all["lines"] = Json::array();
+  for (const auto& line : lines)
+    all["lines"].push_back({{"seconds_ago", line.seconds_ago},
+                            {"pid", line.pid},
+                            {"what", line.what},
+                            {"lever", text_or_null(line.lever)},
+                            {"text", line.text},
+                            {"before_us", line.before_us},
+                            {"after_us", line.after_us}});
+  return all;
+}
+
+Json json_explain(std::uint32_t pid, const std::vector<ExplainLine>& lines) {
+  Json all = document();
+  all["pid"] = pid;
+  all["lines"] = Json::array();
+  for (const auto& line : lines)
+    all["lines"].push_back({{"what", line.what}, {"value", line.value}, {"why", line.why}});
+  return all;
+}
+
 Json json_of(const ProcessView& process) {
   Json levers = Json::object();
   for (const auto& [name, lever] : process.levers) levers[name] = json_of(lever);
@@ -79,7 +127,8 @@ Json json_of(const ProcessView& process) {
           {"class", process.work_class},        {"profile", process.profile},
           {"source", process.source},           {"threads", process.threads},
           {"members", process.members},         {"gpus", process.gpus},
-          {"levers", std::move(levers)}};
+          {"levers", std::move(levers)},        {"agent", json_of(process.agent)},
+          {"control", json_of(process.control)}};
 }
 
 Json json_of(const GpuView& gpu) {

@@ -21,6 +21,10 @@ inline constexpr int kJsonSchema = 1;
 [[nodiscard]] nlohmann::ordered_json json_gpus(const std::vector<GpuView>& gpus);
 [[nodiscard]] nlohmann::ordered_json json_probe(const std::vector<GpuView>& gpus);
 
+[[nodiscard]] nlohmann::ordered_json json_explain(std::uint32_t pid,
+                                                  const std::vector<ExplainLine>& lines);
+[[nodiscard]] nlohmann::ordered_json json_history(const std::vector<HistoryLine>& lines);
+
 /// Text of a document; bytes that are no UTF-8 are replaced. One line when `compact`.
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& document, bool compact);
 

@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 refused or failed; 2 wrong command line; 3 daemon or bus not reachable; "
-    "4 access denied; 5 no such process or registration.";
+    "4 access denied; 5 no such process or registration. run: the program's own, 126 where it "
+    "cannot "
+    "be started, 127 where it is not found.";
 
 std::optional<std::string_view> environment(const char* name) {
   const char* value = std::getenv(name);
@@ -41,6 +43,9 @@ void declare(CLI::App& app, Options& options) {
   add_list(app, options.action);
   add_register(app, options.action);
   add_unregister(app, options.action);
+  add_run(app, options.action);
+  add_explain(app, options.action);
+  add_history(app, options.action);
   add_gpu(app, options.action);
   add_probe(app, options.action);
 }
@@ -60,9 +65,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
   auto client = connect(options.bus);
-  if (!client) return finish(client.error());
+  // Whether a command can do without is the command's business.
+  const auto daemon = client ? std::move(*client) : unreachable(client.error());
   const bool is_terminal = isatty(STDOUT_FILENO) == 1;
-  Session session{**client, std::cout,
+  Session session{*daemon, std::cout,
                   Style(wants_colour(is_terminal, environment("NO_COLOR"), environment("TERM"))),
                   options.json, is_terminal};
   const auto done = options.action(session);

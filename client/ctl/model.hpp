@@ -27,6 +27,45 @@ struct LeverView {
   std::string detail;
 };
 
+struct AgentView {
+  std::uint32_t agents = 0;
+  std::uint32_t queues = 0;
+  std::uint64_t submitted = 0;
+  std::uint64_t in_flight = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t refused_queues = 0;
+  std::uint64_t refused_allocations = 0;
+  std::map<std::string, std::string> cu_masks;  ///< by PCI address
+  std::optional<std::uint64_t> task_length_ns;
+  std::optional<std::uint64_t> wait_count;
+  std::optional<std::uint64_t> wait_p50_ns;
+  std::optional<std::uint64_t> wait_p99_ns;
+};
+
+struct ControlView {
+  std::string state;
+  std::string why;
+  double target_us = 0;
+  double wait_us = 0;
+  std::vector<std::string> engaged;
+};
+
+struct HistoryLine {
+  double seconds_ago = 0;
+  std::uint32_t pid = 0;
+  std::string what;
+  std::string lever;  ///< empty for a change of state
+  std::string text;
+  double before_us = 0;
+  double after_us = 0;
+};
+
+struct ExplainLine {
+  std::string what;
+  std::string value;
+  std::string why;
+};
+
 struct ProcessView {
   std::string object_path;
   std::uint32_t pid = 0;
@@ -41,6 +80,8 @@ struct ProcessView {
   std::uint32_t members = 0;
   std::vector<std::string> gpus;
   std::map<std::string, LeverView> levers;
+  std::optional<AgentView> agent;
+  std::optional<ControlView> control;
 };
 
 struct LatencyView {

@@ -12,6 +12,9 @@ namespace apusched::ctl {
 
 [[nodiscard]] std::string render_status(const StatusView& status, const Style& style);
 [[nodiscard]] std::string render_daemon(const DaemonView& daemon, const Style& style);
+[[nodiscard]] std::string render_explain(std::uint32_t pid, const std::vector<ExplainLine>& lines,
+                                         const Style& style);
+[[nodiscard]] std::string render_history(const std::vector<HistoryLine>& lines, const Style& style);
 /// One line per process.
 [[nodiscard]] std::string render_list(const std::vector<ProcessView>& processes,
                                       const Style& style);

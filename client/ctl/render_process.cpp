@@ -33,8 +33,9 @@ void lever_row(Table& table, std::string_view name, const LeverView& lever) {
 std::string lever_table(const std::map<std::string, LeverView>& levers, const Style& style) {
   using enum Table::Align;
   // the order in which they act on a process, then whatever a newer daemon may know
-  constexpr std::array<std::string_view, 5> kOrder{"nice", "autogroup", "cpu_weight", "io_weight",
-                                                   "performance_level"};
+  constexpr std::array<std::string_view, 10> kOrder{
+      "nice",    "autogroup",      "cpu_weight", "io_weight",   "performance_level",
+      "cu_mask", "queue_priority", "serial",     "queue_limit", "memory_limit"};
   Table table({left, left, left, left, left});
   table.row({{"LEVER", Tone::strong},
              {"OUTCOME", Tone::strong},
@@ -49,15 +50,45 @@ std::string lever_table(const std::map<std::string, LeverView>& levers, const St
   return table.render(style, "  ");
 }
 
-std::string extent(const ProcessView& process) {
-  return fmt::format("{} in {}", counted(process.threads, "thread", "threads"),
-                     counted(process.members, "process", "processes"));
+std::string agent_text(const AgentView& agent) {
+  auto text = fmt::format("  agent: {}, {} submitted, {} in flight, {} allocated",
+                          counted(agent.queues, "queue", "queues"),
+                          counted(agent.submitted, "dispatch", "dispatches"), agent.in_flight,
+                          human_bytes(agent.memory_bytes));
+  using std::chrono::nanoseconds;
+  if (agent.task_length_ns)
+    text += fmt::format(", kernels of {}", human(nanoseconds(*agent.task_length_ns)));
+  if (agent.wait_p50_ns && agent.wait_p99_ns)
+    text += fmt::format(", waits p50 {} p99 {}", human(nanoseconds(*agent.wait_p50_ns)),
+                        human(nanoseconds(*agent.wait_p99_ns)));
+  for (const auto& [gpu, mask] : agent.cu_masks)
+    text += fmt::format(", CUs {} of {}", printable(mask), printable(gpu));
+  return text + "\n";
 }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : ", ") + printable(word);
   return text;
+}
+
+std::string control_text(const ControlView& control, const Style& style) {
+  const auto tone = control.state == "meeting"     ? Tone::good
+                    : control.state == "violating" ? Tone::attention
+                    : control.state == "saturated" ? Tone::bad
+                                                   : Tone::plain;
+  auto text =
+      fmt::format("  target: {}, waits {:.0f} µs for a CPU, at most {:.0f}",
+                  style.paint(tone, printable(control.state)), control.wait_us, control.target_us);
+  if (!control.engaged.empty()) text += ", stronger now: " + joined(control.engaged);
+  if (control.why.starts_with(control.state) && control.why.size() > control.state.size())
+    text += style.paint(Tone::faint, printable(control.why.substr(control.state.size())));
+  return text + "\n";
+}
+
+std::string extent(const ProcessView& process) {
+  return fmt::format("{} in {}", counted(process.threads, "thread", "threads"),
+                     counted(process.members, "process", "processes"));
 }
 
 }  // namespace
@@ -70,8 +101,40 @@ std::string render_process(const ProcessView& process, const Style& style) {
                       printable(process.source));
   text += fmt::format("  unit {}, {}\n", process.unit.empty() ? "unknown" : printable(process.unit),
                       process.gpus.empty() ? "no GPU queues" : "queues on " + joined(process.gpus));
+  if (process.control) text += control_text(*process.control, style);
+  if (process.agent) text += agent_text(*process.agent);
   if (process.levers.empty()) return text + "  no levers: the profile asks for nothing\n";
   return text + lever_table(process.levers, style);
+}
+
+std::string render_explain(std::uint32_t pid, const std::vector<ExplainLine>& lines,
+                           const Style& style) {
+  using enum Table::Align;
+  Table table({left, left, left});
+  for (const auto& line : lines)
+    table.row({{printable(line.what), Tone::strong},
+               {printable(line.value)},
+               {printable(line.why), Tone::faint}});
+  return fmt::format("process {}\n", pid) + table.render(style, "  ");
+}
+
+std::string render_history(const std::vector<HistoryLine>& lines, const Style& style) {
+  using enum Table::Align;
+  if (lines.empty()) return "nothing was decided yet\n";
+  Table table({right, right, left, left});
+  for (const auto& line : lines) {
+    auto text = printable(line.text);
+    if (line.before_us > 0 || line.after_us > 0)
+      text +=
+          fmt::format(" (waits: {:.0f} µs before, {:.0f} µs after)", line.before_us, line.after_us);
+    table.row({{fmt::format("{:.1f} s ago", line.seconds_ago), Tone::faint},
+               {std::to_string(line.pid)},
+               {line.lever.empty() ? printable(line.what)
+                                   : printable(line.lever) + " " + printable(line.what),
+                Tone::strong},
+               {text}});
+  }
+  return table.render(style, "");
 }
 
 std::string render_list(const std::vector<ProcessView>& processes, const Style& style) {

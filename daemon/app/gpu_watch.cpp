@@ -27,8 +27,9 @@ std::string_view to_string(ports::ProbeMode mode) {
 
 constexpr std::string_view kGone = "it is gone: the driver does not list it any more";
 
-std::string helper_text(const ports::GpuHelper* helper) {
+std::string helper_text(const ports::GpuHelper* helper, const std::string& trouble) {
   if (helper == nullptr) return "absent";
+  if (!trouble.empty()) return "degraded: " + trouble;
   switch (helper->state()) {
     case ports::HelperState::absent:
       return "absent";
@@ -173,7 +174,7 @@ GpuView GpuWatch::view_of(const Gpu& gpu) const {
     if (gpu.telemetry->level) view.level = core::to_string(*gpu.telemetry->level);
   }
   view.queue_count = topology_.queue_count(gpu.facts.kfd_gpu_id);
-  view.helper = helper_text(gpu.helper.get());
+  view.helper = helper_text(gpu.helper.get(), gpu.trouble);
   view.probe_mode = to_string(gpu.mode);
   for (const auto& [source, window] : gpu.windows)
     if (const auto summary = window.summary()) view.latency.emplace(source, *summary);
@@ -193,8 +194,8 @@ std::vector<std::string> GpuWatch::degraded() const {
   for (const auto& gpu : gpus_)
     if (!topology_.present(gpu->facts.kfd_gpu_id))
       result.push_back("GPU " + gpu->facts.pci.text() + ": " + std::string(kGone));
-    else if (gpu->helper->state() == ports::HelperState::degraded)
-      result.push_back("GPU " + gpu->facts.pci.text() + ": " + gpu->helper->reason());
+    else if (!gpu->trouble.empty())
+      result.push_back("GPU " + gpu->facts.pci.text() + ": " + gpu->trouble);
   return result;
 }
 
@@ -203,10 +204,12 @@ void GpuWatch::on_sample(const core::PciAddress& address, const ports::ProbeSamp
   if (gpu == nullptr) return;
   const auto window = gpu->windows.find(sample.source);
   if (window == gpu->windows.end()) return;
-  if (sample.lost)
-    window->second.add_lost();
-  else
-    window->second.add(sample.latency);
+  if (sample.lost) return window->second.add_lost();
+  window->second.add(sample.latency);
+  if (gpu->trouble.empty()) return;
+  gpu->trouble.clear();
+  report_.recovered("GPU " + address.text());
+  if (changed_) changed_(address);
 }
 
 void GpuWatch::on_telemetry(const core::PciAddress& address, const ports::GpuTelemetry& telemetry) {
@@ -223,11 +226,14 @@ void GpuWatch::on_state(const core::PciAddress& address, ports::HelperState stat
                         const std::string& reason) {
   auto* gpu = find(address);
   if (gpu == nullptr) return;
-  const bool degraded = state == ports::HelperState::degraded;
-  if (degraded) report_.degraded("GPU " + address.text(), reason);
-  if (!degraded && gpu->was_degraded && state == ports::HelperState::ready)
-    report_.recovered("GPU " + address.text());
-  if (degraded || state == ports::HelperState::ready) gpu->was_degraded = degraded;
+  // A helper that was started again shows with its first sample that the GPU works: while the GPU
+  // hangs, one after the other comes up and fails.
+  if (state == ports::HelperState::degraded) {
+    gpu->trouble = reason;
+    report_.degraded("GPU " + address.text(), reason);
+  } else if (state == ports::HelperState::absent) {
+    gpu->trouble.clear();
+  }
   if (changed_) changed_(address);
 }
 

@@ -72,8 +72,8 @@ class GpuWatch final : public ports::GpuHelper::Events {
     std::chrono::steady_clock::time_point telemetry_asked{};     ///< by the scan
     std::optional<std::chrono::steady_clock::time_point> asked;  ///< first since the last answer
     std::vector<Waiter> waiters;
-    bool was_degraded = false;
-    bool gone = false;  ///< when last looked at by update()
+    std::string trouble;  ///< why it does not work; until a sample completes, or nobody needs it
+    bool gone = false;    ///< when last looked at by update()
   };
 
   void set_mode(Gpu& gpu, ports::ProbeMode mode);

@@ -35,10 +35,12 @@ struct Registration {
   std::string source;
   std::string unit;
   core::Placement placement;
+  bool expects_agent = false;  ///< it was started with the agent
   std::map<core::Pid, Member> members;
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member
   std::map<core::LeverKind, core::LeverStatus> levers;
+  std::vector<std::string> engaged;  ///< levers that are held more strongly now
   core::Result<NiceSummary> at_admission = NiceSummary{};  ///< told after the caller's answer
 };
 

@@ -48,7 +48,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
                  dry_run),
       level_(core::LeverKind::performance_level, level_backend_, book_, ports_.loop, ports_.report,
              dry_run),
-      gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper) {
+      gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
+      agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
+      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -59,6 +61,22 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
   gpu_watch_.on_level_seen([this](const core::PciAddress& gpu, core::PerformanceLevel level,
                                   std::chrono::steady_clock::time_point asked) {
     level_.observed(gpu.text(), level, asked);
+  });
+  agent_watch_.on_changed([this] { agents_changed(); });
+  control_.on_rungs([this](core::RegistrationId id) { return rungs_of(id); });
+  control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
+    hold_strongly(id, engaged);
+  });
+  control_.on_state([this](core::RegistrationId id) {
+    if (observer_ != nullptr) observer_->on_changed(id);
+  });
+}
+
+void Service::agents_changed() {
+  if (std::exchange(agents_due_, true)) return;
+  ports_.loop.soon([this] {
+    agents_due_ = false;
+    follow_agents();
   });
 }
 
@@ -86,15 +104,24 @@ core::Result<void> Service::start() {
       lever(kind).restore_leftovers();
   }
   gpu_watch_.discover();
+  std::vector<ports::GpuFacts> gpus;
+  for (const auto& gpu : gpu_watch_.views()) gpus.push_back(gpu.facts);
+  agent_watch_.set_gpus(gpus);
   return {};
 }
 
-core::Result<core::Profile> Service::profile_of(const RegisterRequest& request) const {
-  const auto found = config_.profiles.find(request.profile);
+core::Result<core::Profile> Service::profile_named(const std::string& name) const {
+  const auto found = config_.profiles.find(name);
   if (found == config_.profiles.end())
-    return core::fail(core::ErrorCode::not_found, "use profile", "\"" + request.profile + "\"",
+    return core::fail(core::ErrorCode::not_found, "use profile", "\"" + name + "\"",
                       "no such profile; there are: " + names_of(config_.profiles));
-  auto profile = found->second;
+  return found->second;
+}
+
+core::Result<core::Profile> Service::profile_of(const RegisterRequest& request) const {
+  auto named = profile_named(request.profile);
+  if (!named) return named;
+  auto profile = std::move(*named);
   if (request.include_children) profile.include_children = *request.include_children;
   // Bounded here once: what is applied, shown and looked for at release is then the same value.
   for (auto* nice : {&profile.nice, &profile.autogroup_nice})
@@ -155,8 +182,20 @@ core::Result<core::RegistrationId> Service::add(RegisterRequest request) {
   if (!identity) return tl::unexpected(identity.error());
 
   const auto id = *core::RegistrationId::make(next_id_++);
-  Registration registration{
-      id, identity->key, *profile, {}, kUnknownUser, request.source, {}, {}, {}, {}, {}, {}};
+  Registration registration{id,
+                            identity->key,
+                            *profile,
+                            {},
+                            kUnknownUser,
+                            request.source,
+                            {},
+                            {},
+                            request.expects_agent,
+                            {},
+                            {},
+                            {},
+                            {},
+                            {}};
   if (profile->cpu_weight)
     set_status(registration, pending(core::LeverKind::cpu_weight, *profile->cpu_weight));
   if (profile->io_weight)
@@ -230,6 +269,8 @@ void Service::follow_up(core::RegistrationId id) {
   for (const auto& [other_id, other] : registrations_)
     for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
   gpu_watch_.update(worked);
+  follow_agents();
+  control_.follow(registrations_);
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -242,6 +283,8 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
+  agent_watch_.update(registrations_);
+  control_.follow(registrations_);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();
@@ -347,7 +390,9 @@ std::optional<ProcessView> Service::view(core::RegistrationId id) const {
                    {},
                    0,
                    static_cast<std::uint32_t>(registration.members.size()),
-                   {registration.gpus.begin(), registration.gpus.end()}};
+                   {registration.gpus.begin(), registration.gpus.end()},
+                   agent_watch_.view(registration),
+                   control_.view(id)};
   for (const auto& [kind, status] : registration.levers) view.levers.push_back(status);
   for (const auto& [pid, member] : registration.members) view.threads += member.threads;
   return view;

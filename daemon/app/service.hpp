@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "app/agent_watch.hpp"
+#include "app/control_loop.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
 #include "app/lever_backends.hpp"
@@ -16,6 +18,7 @@
 #include "app/thread_nice.hpp"
 #include "app/views.hpp"
 #include "core/config.hpp"
+#include "core/launch_environment.hpp"
 
 namespace apusched::app {
 
@@ -30,6 +33,9 @@ struct Ports {
   ports::EventLoop& loop;
   ports::Report& report;
   GpuWatch::HelperFactory make_helper;
+  ports::AgentHub* agents = nullptr;         ///< null: agents are off
+  ports::Meters* meters = nullptr;           ///< null: nothing is controlled
+  ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
 };
 
 /// Hears of changes; called after the state has changed.
@@ -48,6 +54,7 @@ struct RegisterRequest {
   std::string profile;
   std::optional<bool> include_children;
   std::string source;
+  bool expects_agent = false;  ///< it was, or is about to be, started with the agent
 };
 
 /// The registry: takes registrations, applies their levers, follows their processes and restores.
@@ -72,11 +79,21 @@ class Service {
   [[nodiscard]] std::vector<GpuView> gpus() const;
   [[nodiscard]] std::vector<std::string> degraded() const { return gpu_watch_.degraded(); }
   [[nodiscard]] const core::Config& config() const { return config_; }
+  /// How a process stands: one line for each thing there is to say, in order.
+  [[nodiscard]] std::vector<ExplainLine> explain(core::Pid pid) const;
+  /// What the controllers did, the newest last.
+  [[nodiscard]] std::vector<HistoryLine> history(std::size_t count) const {
+    return control_.history(count);
+  }
+  [[nodiscard]] std::chrono::steady_clock::time_point now() const { return ports_.loop.now(); }
+  [[nodiscard]] core::Result<std::map<std::string, std::string>> launch_environment(
+      const std::string& profile, core::LaunchOptions options) const;
   [[nodiscard]] bool dry_run() const { return dry_run_; }
   /// Nothing of ours is left in the system.
   [[nodiscard]] bool clean() const;
 
  private:
+  [[nodiscard]] core::Result<core::Profile> profile_named(const std::string& name) const;
   [[nodiscard]] core::Result<core::Profile> profile_of(const RegisterRequest& request) const;
   [[nodiscard]] core::Result<ports::ProcessIdentity> check(
       const ports::ProcessHandle& process) const;
@@ -96,6 +113,12 @@ class Service {
   void apply_weights(Registration& registration);
   void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
   void follow_gpus(Registration& registration);
+  [[nodiscard]] core::LeverValue wish_of(const Registration& registration,
+                                         core::LeverKind kind) const;
+  [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id) const;
+  void hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged);
+  void agents_changed();
+  void follow_agents();
   void shared_changed(core::LeverKind kind, const std::string& id);
   void set_status(Registration& registration, core::LeverStatus status);
   [[nodiscard]] SharedLever& lever(core::LeverKind kind);
@@ -127,6 +150,9 @@ class Service {
   SharedLever io_weight_;
   SharedLever level_;
   GpuWatch gpu_watch_;
+  AgentWatch agent_watch_;
+  ControlLoop control_;
+  bool agents_due_ = false;  ///< follow_agents is about to run
   Observer* observer_ = nullptr;
   std::map<core::RegistrationId, Registration> registrations_;
   std::uint32_t next_id_ = 1;

@@ -53,6 +53,64 @@ void Service::nice_status(Registration& registration, const core::Result<NiceSum
   set_status(registration, std::move(status));
 }
 
+/// What a registration wants of a shared lever that its profile sets.
+core::LeverValue Service::wish_of(const Registration& registration, core::LeverKind kind) const {
+  const auto& profile = registration.profile;
+  const bool strong =
+      std::ranges::find(registration.engaged, core::to_string(kind)) != registration.engaged.end();
+  switch (kind) {
+    case core::LeverKind::autogroup:
+      return strong ? std::min(*profile.autogroup_nice, config_.control.strong_autogroup_nice)
+                    : *profile.autogroup_nice;
+    case core::LeverKind::cpu_weight: {
+      const auto most = core::Weight::make(config_.control.strong_cpu_weight);
+      return strong && most && most->effective() > profile.cpu_weight->effective()
+                 ? *most
+                 : *profile.cpu_weight;
+    }
+    case core::LeverKind::io_weight:
+      return *profile.io_weight;
+    default:
+      return *profile.performance_level;
+  }
+}
+
+/// The group levers: between them they reach every rival outside the process's own group. Which of
+/// the two can act depends on where the process stands.
+std::vector<core::Rung> Service::rungs_of(core::RegistrationId id) const {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return {};
+  const auto& registration = found->second;
+  std::vector<core::Rung> rungs;
+  for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight}) {
+    const auto status = registration.levers.find(kind);
+    if (status == registration.levers.end()) continue;  // the profile does not set it
+    core::Rung rung{std::string(core::to_string(kind)), true, {}, true, core::Moment{200}, 0};
+    // While it is being written it is pending.
+    rung.available = status->second.outcome == core::Outcome::applied ||
+                     status->second.outcome == core::Outcome::pending;
+    if (!rung.available)
+      rung.why_not = status->second.detail.empty()
+                         ? std::string(core::to_string(status->second.outcome))
+                         : status->second.detail;
+    rungs.push_back(std::move(rung));
+  }
+  return rungs;
+}
+
+void Service::hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged) {
+  const auto found = registrations_.find(id);
+  if (found == registrations_.end()) return;
+  auto& registration = found->second;
+  registration.engaged = engaged;
+  if (registration.profile.autogroup_nice && registration.placement.autogroup &&
+      autogroup_.state(*registration.placement.autogroup))
+    autogroup_.hold(*registration.placement.autogroup,
+                    {id, wish_of(registration, core::LeverKind::autogroup)});
+  if (registration.profile.cpu_weight && !registration.unit.empty())
+    cpu_weight_.hold(registration.unit, {id, wish_of(registration, core::LeverKind::cpu_weight)});
+}
+
 void Service::apply_autogroup(Registration& registration) {
   if (!registration.profile.autogroup_nice) return;
   const auto wish = *registration.profile.autogroup_nice;
@@ -119,25 +177,36 @@ void Service::follow_gpus(Registration& registration) {
   if (observer_ != nullptr) observer_->on_changed(registration.id);
 }
 
+void Service::follow_agents() {
+  agent_watch_.update(registrations_);
+  for (auto& [id, registration] : registrations_) {
+    const auto before = registration.levers;
+    for (auto& status : agent_watch_.statuses(registration))
+      set_status(registration, std::move(status));
+    if (observer_ != nullptr && before != registration.levers) observer_->on_changed(id);
+  }
+}
+
 void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
   const auto state = lever(kind).state(resource);
   for (auto& [id, registration] : registrations_) {
     const auto& profile = registration.profile;
-    std::string wish;
     bool mine = false;
-    if (kind == core::LeverKind::autogroup) {
-      mine = registration.placement.autogroup == resource && profile.autogroup_nice;
-      if (mine) wish = core::to_string(*profile.autogroup_nice);
-    } else if (kind == core::LeverKind::performance_level) {
-      mine = registration.gpus.contains(resource) && profile.performance_level;
-      if (mine) wish = core::to_string(*profile.performance_level);
-    } else {
-      const auto& weight =
-          kind == core::LeverKind::cpu_weight ? profile.cpu_weight : profile.io_weight;
-      mine = registration.unit == resource && weight;
-      if (mine) wish = core::to_string(*weight);
+    switch (kind) {
+      case core::LeverKind::autogroup:
+        mine = registration.placement.autogroup == resource && profile.autogroup_nice;
+        break;
+      case core::LeverKind::performance_level:
+        mine = registration.gpus.contains(resource) && profile.performance_level;
+        break;
+      case core::LeverKind::cpu_weight:
+        mine = registration.unit == resource && profile.cpu_weight;
+        break;
+      default:
+        mine = registration.unit == resource && profile.io_weight;
     }
     if (!mine || !state) continue;
+    const auto wish = core::to_string(wish_of(registration, kind));
     const auto detail = state->detail.empty()
                             ? core::reach_of(kind, registration.placement).explanation
                             : state->detail;

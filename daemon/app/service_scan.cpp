@@ -52,6 +52,8 @@ void Service::scan() {
       if (const auto address = core::PciAddress::parse(gpu)) worked[*address] |= active;
   }
   gpu_watch_.update(worked);
+  follow_agents();
+  control_.follow(registrations_);
 }
 
 std::uint32_t Service::scan_one(Registration& registration) {

@@ -14,6 +14,31 @@
 
 namespace apusched::app {
 
+/// What the agents in the processes of one registration report, summed up.
+struct AgentView {
+  std::uint32_t agents = 0;
+  std::uint32_t queues = 0;
+  std::uint64_t submitted = 0;  ///< packets, since each agent came
+  std::uint64_t in_flight = 0;  ///< put into queues and not yet fetched by the GPU
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t refused_queues = 0;
+  std::uint64_t refused_allocations = 0;
+  std::map<std::string, std::string> masks;  ///< PCI address to mask; a GPU without one is left out
+  std::optional<std::chrono::nanoseconds> task_length;
+  std::optional<core::LatencySummary> waits;
+  bool operator==(const AgentView&) const = default;
+};
+
+/// How a target is kept.
+struct ControlView {
+  std::string state;     ///< core::ControlState
+  std::string why;       ///< what was said when it was entered
+  double target_us = 0;  ///< mean wait for a CPU that must not be exceeded
+  double wait_us = 0;    ///< as last observed
+  std::vector<std::string> engaged;
+  bool operator==(const ControlView&) const = default;
+};
+
 /// What the bus shows of one registration. A copy; no references into the registry.
 struct ProcessView {
   core::ProcessKey key;
@@ -27,7 +52,26 @@ struct ProcessView {
   std::uint32_t threads = 0;
   std::uint32_t members = 1;
   std::vector<std::string> gpus;
+  std::optional<AgentView> agent;
+  std::optional<ControlView> control;  ///< nothing where the profile has no target
   bool operator==(const ProcessView&) const = default;
+};
+
+struct HistoryLine {
+  std::chrono::steady_clock::time_point at;
+  core::Pid pid;
+  std::string what;   ///< core::ControlEvent::What
+  std::string lever;  ///< empty for a change of state
+  std::string text;
+  double before_us = 0;
+  double after_us = 0;
+};
+
+/// One thing there is to say of a process.
+struct ExplainLine {
+  std::string what;  ///< "class", "nice", …
+  std::string value;
+  std::string why;
 };
 
 struct GpuView {

@@ -54,6 +54,47 @@ Properties telemetry_of(const app::GpuView& view) {
   return result;
 }
 
+Properties agent_of(const app::ProcessView& view) {
+  if (!view.agent) return {};
+  const auto& agent = *view.agent;
+  Properties result{{"agents", sdbus::Variant(agent.agents)},
+                    {"queues", sdbus::Variant(agent.queues)},
+                    {"submitted", sdbus::Variant(agent.submitted)},
+                    {"in_flight", sdbus::Variant(agent.in_flight)},
+                    {"memory_bytes", sdbus::Variant(agent.memory_bytes)},
+                    {"refused_queues", sdbus::Variant(agent.refused_queues)},
+                    {"refused_allocations", sdbus::Variant(agent.refused_allocations)},
+                    {"cu_masks", sdbus::Variant(agent.masks)}};
+  if (agent.task_length)
+    result.emplace("task_length_ns", sdbus::Variant(count(*agent.task_length)));
+  if (agent.waits) {
+    result.emplace("wait_count", sdbus::Variant(agent.waits->total));
+    result.emplace("wait_p50_ns", sdbus::Variant(count(agent.waits->p50)));
+    result.emplace("wait_p99_ns", sdbus::Variant(count(agent.waits->p99)));
+  }
+  return result;
+}
+
+Properties control_of(const app::ProcessView& view) {
+  if (!view.control) return {};
+  const auto& control = *view.control;
+  return {{"state", sdbus::Variant(control.state)},
+          {"why", sdbus::Variant(control.why)},
+          {"target_us", sdbus::Variant(control.target_us)},
+          {"wait_us", sdbus::Variant(control.wait_us)},
+          {"engaged", sdbus::Variant(control.engaged)}};
+}
+
+Properties history_line(const app::HistoryLine& line, double seconds_ago) {
+  return {{"seconds_ago", sdbus::Variant(seconds_ago)},
+          {"pid", sdbus::Variant(static_cast<std::uint32_t>(line.pid.value()))},
+          {"what", sdbus::Variant(line.what)},
+          {"lever", sdbus::Variant(line.lever)},
+          {"text", sdbus::Variant(line.text)},
+          {"before_us", sdbus::Variant(line.before_us)},
+          {"after_us", sdbus::Variant(line.after_us)}};
+}
+
 bool oversubscribed(const app::GpuView& view) {
   return view.facts.queue_limit > 0 && view.queue_count > view.facts.queue_limit;
 }
@@ -70,7 +111,11 @@ Properties properties_of(const app::ProcessView& view) {
           {"Applied", sdbus::Variant(applied_of(view))},
           {"Threads", sdbus::Variant(view.threads)},
           {"Members", sdbus::Variant(view.members)},
-          {"Gpus", sdbus::Variant(view.gpus)}};
+          {"Gpus", sdbus::Variant(view.gpus)},
+          {"AgentAttached", sdbus::Variant(view.agent.has_value())},
+          {"Agent", sdbus::Variant(agent_of(view))},
+          {"ControlState", sdbus::Variant(view.control ? view.control->state : std::string())},
+          {"Control", sdbus::Variant(control_of(view))}};
 }
 
 Properties properties_of(const app::GpuView& view) {

@@ -24,6 +24,10 @@ using Properties = std::map<std::string, sdbus::Variant>;
 [[nodiscard]] LatencyMap latency_of(const app::GpuView& view);
 /// Readings the hardware does not give are left out.
 [[nodiscard]] Properties telemetry_of(const app::GpuView& view);
+/// Empty without an agent.
+[[nodiscard]] Properties agent_of(const app::ProcessView& view);
+[[nodiscard]] Properties control_of(const app::ProcessView& view);
+[[nodiscard]] Properties history_line(const app::HistoryLine& line, double seconds_ago);
 [[nodiscard]] bool oversubscribed(const app::GpuView& view);
 [[nodiscard]] Properties properties_of(const app::ProcessView& view);
 [[nodiscard]] Properties properties_of(const app::GpuView& view);

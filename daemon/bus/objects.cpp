@@ -29,11 +29,13 @@ std::string gpu_path(std::size_t index) {
 }
 
 ManagerObject::ManagerObject(sdbus::IConnection& connection, Commands& commands,
-                             const app::Service& service, std::string version)
+                             const app::Service& service, std::string version,
+                             core::LaunchOptions launch)
     : AdaptorInterfaces(connection, sdbus::ObjectPath("/org/apusched1")),
       commands_(commands),
       service_(service),
-      version_(std::move(version)) {
+      version_(std::move(version)),
+      launch_(std::move(launch)) {
   registerAdaptor();
 }
 
@@ -80,6 +82,37 @@ std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ManagerObject
   std::size_t index = 0;
   for (const auto& view : service_.gpus()) result.emplace(gpu_path(index++), properties_of(view));
   return result;
+}
+
+std::vector<std::map<std::string, sdbus::Variant>> ManagerObject::Explain(const uint32_t& number) {
+  const auto pid = core::Pid::make(number);
+  if (!pid)
+    throw invalid_argument("explain process " + std::to_string(number) +
+                           ": a PID is between 1 and 2147483647");
+  std::vector<Properties> lines;
+  for (const auto& line : service_.explain(*pid))
+    lines.push_back({{"what", sdbus::Variant(line.what)},
+                     {"value", sdbus::Variant(line.value)},
+                     {"why", sdbus::Variant(line.why)}});
+  return lines;
+}
+
+std::vector<std::map<std::string, sdbus::Variant>> ManagerObject::GetHistory(
+    const uint32_t& count) {
+  std::vector<Properties> lines;
+  const auto now = service_.now();
+  for (const auto& line : service_.history(count))
+    lines.push_back(history_line(line, std::chrono::duration<double>(now - line.at).count()));
+  return lines;
+}
+
+std::map<std::string, std::string> ManagerObject::GetLaunchEnvironment(const std::string& profile,
+                                                                       const bool& agent) {
+  auto options = launch_;
+  options.agent = agent;
+  auto environment = service_.launch_environment(profile, options);
+  if (!environment) throw to_dbus(environment.error());
+  return std::move(*environment);
 }
 
 std::string ManagerObject::GetEffectiveConfig() {
@@ -164,11 +197,35 @@ uint32_t ProcessObject::Members() {
 std::vector<std::string> ProcessObject::Gpus() {
   return view().gpus;
 }
+bool ProcessObject::AgentAttached() {
+  return view().agent.has_value();
+}
+std::map<std::string, sdbus::Variant> ProcessObject::Agent() {
+  return agent_of(view());
+}
+
+std::string ProcessObject::ControlState() {
+  const auto now = view();
+  return now.control ? now.control->state : std::string();
+}
+std::map<std::string, sdbus::Variant> ProcessObject::Control() {
+  return control_of(view());
+}
+
+void ProcessObject::tell_latency(const std::optional<app::ControlView>& control) {
+  if (!control) return;
+  const bool violated = control->state == "violating" || control->state == "saturated";
+  // In between it is not known, and the last word stands.
+  const bool met = control->state == "meeting" || control->state == "idle";
+  if (violated && !std::exchange(violated_, true)) emitLatencyViolated(control->why);
+  if (met && std::exchange(violated_, false)) emitLatencyRecovered();
+}
 
 void ProcessObject::emit_changed() {
+  if (const auto now = service_.view(id_)) tell_latency(now->control);
   getObject().emitPropertiesChangedSignal(
       org::apusched1::Process_adaptor::INTERFACE_NAME,
-      sdbus_version::property_names({"Applied", "Unit", "Gpus"}));
+      sdbus_version::property_names({"Applied", "Unit", "Gpus", "AgentAttached", "ControlState"}));
 }
 
 GpuObject::GpuObject(sdbus::IConnection& connection, Commands& commands,

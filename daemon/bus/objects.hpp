@@ -39,7 +39,7 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
                                                             sdbus::ObjectManager_adaptor> {
  public:
   ManagerObject(sdbus::IConnection& connection, Commands& commands, const app::Service& service,
-                std::string version);
+                std::string version, core::LaunchOptions launch);
   ~ManagerObject();
   void emit_changed(const std::vector<std::string>& properties);
   /// The registration has ended.
@@ -53,6 +53,10 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
   void Unregister(sdbus::Result<>&& result, sdbus::ObjectPath process) override;
   std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ListProcesses() override;
   std::map<sdbus::ObjectPath, std::map<std::string, sdbus::Variant>> ListGpus() override;
+  std::vector<std::map<std::string, sdbus::Variant>> Explain(const uint32_t& pid) override;
+  std::vector<std::map<std::string, sdbus::Variant>> GetHistory(const uint32_t& count) override;
+  std::map<std::string, std::string> GetLaunchEnvironment(const std::string& profile,
+                                                          const bool& agent) override;
   std::string GetEffectiveConfig() override;
   std::string Version() override { return version_; }
   std::string State() override;
@@ -73,6 +77,7 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
   Commands& commands_;
   const app::Service& service_;
   std::string version_;
+  core::LaunchOptions launch_;
   std::map<core::RegistrationId, Told> told_;
 };
 
@@ -85,6 +90,7 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   void emit_changed();
 
  private:
+  void tell_latency(const std::optional<app::ControlView>& control);
   void Release(sdbus::Result<>&& result) override;
   uint32_t Pid() override;
   uint64_t StartTime() override;
@@ -99,12 +105,17 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   uint32_t Threads() override;
   uint32_t Members() override;
   std::vector<std::string> Gpus() override;
+  bool AgentAttached() override;
+  std::map<std::string, sdbus::Variant> Agent() override;
+  std::string ControlState() override;
+  std::map<std::string, sdbus::Variant> Control() override;
   /// Throws org.apusched1.Error.NotRegistered where the registration is gone.
   [[nodiscard]] app::ProcessView view() const;
 
   Commands& commands_;
   const app::Service& service_;
   core::RegistrationId id_;
+  bool violated_ = false;  ///< the last that was told
 };
 
 class GpuObject final

@@ -27,16 +27,24 @@ std::optional<std::uint32_t> group_id(const std::string& name) {
   return entry.gr_gid;
 }
 
-core::Result<std::optional<bool>> include_children(const Properties& options) {
-  std::optional<bool> result;
+struct RegisterOptions {
+  std::optional<bool> include_children;
+  std::optional<bool> expect_agent;
+};
+
+core::Result<RegisterOptions> register_options(const Properties& options) {
+  RegisterOptions result;
+  const std::map<std::string, std::optional<bool>*> known{
+      {"include-children", &result.include_children}, {"expect-agent", &result.expect_agent}};
   for (const auto& [name, value] : options) {
-    if (name != "include-children")
+    const auto option = known.find(name);
+    if (option == known.end())
       return core::fail(core::ErrorCode::invalid_input, "read option", "\"" + name + "\"",
-                        "unknown; the only option is \"include-children\"");
+                        "unknown; the options are \"include-children\" and \"expect-agent\"");
     if (!value.containsValueOfType<bool>())
       return core::fail(core::ErrorCode::invalid_input, "read option", "\"" + name + "\"",
                         "expected a boolean");
-    result = value.get<bool>();
+    *option->second = value.get<bool>();
   }
   return result;
 }
@@ -53,14 +61,16 @@ void send(Send send_reply) {
 }  // namespace
 
 Server::Server(sdbus::IConnection& connection, ports::EventLoop& loop,
-               ports::ProcessSource& processes, app::Service& service, const std::string& version)
+               ports::ProcessSource& processes, app::Service& service, const std::string& version,
+               core::LaunchOptions launch)
     : connection_(connection),
       loop_(loop),
       processes_(processes),
       service_(service),
       callers_(connection),
       group_(group_id(service.config().access.group)),
-      manager_(std::make_unique<ManagerObject>(connection, *this, service, version)) {
+      manager_(
+          std::make_unique<ManagerObject>(connection, *this, service, version, std::move(launch))) {
   std::size_t index = 0;
   for (const auto& gpu : service_.gpus()) {
     gpu_objects_.push_back(
@@ -120,10 +130,11 @@ void Server::add(const Caller& caller, Opened process, const std::string& profil
     send([&] { reply.returnError(to_dbus(error)); });
   };
   if (!process) return refuse(process.error());
-  const auto children = include_children(options);
-  if (!children) return refuse(children.error());
+  const auto chosen = register_options(options);
+  if (!chosen) return refuse(chosen.error());
   const auto id =
-      service_.add({std::move(*process), profile, *children, "dbus:" + std::to_string(caller.uid)});
+      service_.add({std::move(*process), profile, chosen->include_children,
+                    "dbus:" + std::to_string(caller.uid), chosen->expect_agent.value_or(false)});
   if (!id) return refuse(id.error());
   send([&] { reply.returnResults(sdbus::ObjectPath(process_path(*id))); });
 }

@@ -20,7 +20,7 @@ class Server final : public Commands, public app::Observer {
  public:
   /// All borrowed; must outlive the server.
   Server(sdbus::IConnection& connection, ports::EventLoop& loop, ports::ProcessSource& processes,
-         app::Service& service, const std::string& version);
+         app::Service& service, const std::string& version, core::LaunchOptions launch);
   ~Server() override;
 
   void register_pidfd(const std::string& sender, sdbus::UnixFd pidfd, const std::string& profile,

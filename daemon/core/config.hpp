@@ -28,6 +28,8 @@ struct Profile {
   bool serial = false;                      ///< kernels of one queue never overlap
   std::optional<QueueLimit> queue_limit;
   std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
+  /// Mean wait for a CPU, each time a busy thread becomes runnable; no target: nothing is tried.
+  std::optional<WaitTarget> target_wait;
   bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;
@@ -69,11 +71,22 @@ struct GpuSettings {
   bool operator==(const GpuSettings&) const = default;
 };
 
+/// The closed loop: what is held more strongly while a target is missed.
+struct ControlSection {
+  bool enabled = true;
+  std::chrono::milliseconds tick{100};  ///< 20..1000
+  std::chrono::milliseconds relax_after{500};
+  std::chrono::milliseconds retry_after{30000};
+  Nice strong_autogroup_nice = Nice::of<-20>();
+  std::uint32_t strong_cpu_weight = 10000;
+  bool operator==(const ControlSection&) const = default;
+};
+
 /// Agents in inference processes.
 struct AgentSection {
-  bool enabled = true;              ///< false: no socket
-  std::uint32_t max_agents = 256;   ///< connected at once, 1..4096
-  std::uint32_t sample_hz = 20;     ///< looks at a registered process's queues, 0..1000
+  bool enabled = true;             ///< false: no socket
+  std::uint32_t max_agents = 256;  ///< connected at once, 1..4096
+  std::uint32_t sample_hz = 20;    ///< looks at a registered process's queues, 0..1000
   bool operator==(const AgentSection&) const = default;
 };
 
@@ -88,6 +101,7 @@ struct Config {
   ProbeSettings probe;
   GpuSettings gpu;
   AgentSection agent;
+  ControlSection control;
   AccessSettings access;
 
   bool operator==(const Config&) const = default;

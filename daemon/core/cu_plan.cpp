@@ -179,8 +179,8 @@ CuPlan plan_cus(const CuGeometry& geometry, const std::vector<CuDemand>& demands
   std::vector<Share> shares;
   for (const auto& demand : demands) {
     const auto before = previous.find(demand.holder);
-    shares.push_back({demand, 1,
-                      before == previous.end() ? Units(units) : to_units(geometry, before->second)});
+    shares.push_back(
+        {demand, 1, before == previous.end() ? Units(units) : to_units(geometry, before->second)});
     // A full mask is no preference for any unit.
     if (count(shares.back().had) == units) shares.back().had.assign(units, false);
   }

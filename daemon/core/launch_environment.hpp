@@ -12,8 +12,8 @@ namespace apusched::core {
 
 struct LaunchOptions {
   bool agent = true;
-  std::string agent_library;  ///< its path
-  std::string agent_socket;   ///< empty: the agent's own default
+  std::string agent_library;     ///< its path
+  std::string agent_socket;      ///< empty: the agent's own default
   std::vector<CuGeometry> gpus;  ///< in the runtime's order, which is the KFD topology's
 };
 

@@ -111,6 +111,8 @@ using QueueLimit = Bounded<struct QueueLimitTag, std::uint32_t, 1, 1024>;
 using MebiBytes = Bounded<struct MebiBytesTag, std::uint32_t, 1, 4194304>;
 /// How CUs are divided between processes: the ratio of their weights.
 using CuWeight = Bounded<struct CuWeightTag, std::uint32_t, 1, 1000>;
+/// Microseconds.
+using WaitTarget = Bounded<struct WaitTargetTag, std::uint32_t, 10, 1000000>;
 using Percent = Bounded<struct PercentTag, std::uint32_t, 1, 100>;
 
 /// Identifies one registration for its whole life; never reused while the daemon runs.

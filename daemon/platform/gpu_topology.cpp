@@ -133,6 +133,27 @@ bool is_apu(const KfdProperties& properties) {
   return std::find(kApuIsas.begin(), kApuIsas.end(), *isa) != kApuIsas.end();
 }
 
+/// `array_count` is that of all engines and, with several XCCs, of all these too.
+core::CuGeometry cu_geometry(const KfdProperties& properties) {
+  constexpr std::uint64_t kFirstWithPairs = 100000;  // gfx10
+  constexpr std::uint64_t kMost = 64;
+  const auto at_least_one = [&](const char* key) {
+    return std::clamp<std::uint64_t>(value_of(properties, key), 1, kMost);
+  };
+  const auto per_cu = value_of(properties, "simd_per_cu");
+  const auto arrays = at_least_one("array_count");
+  const auto per_engine = at_least_one("simd_arrays_per_engine");
+  const auto xccs = at_least_one("num_xcc");
+  core::CuGeometry geometry;
+  geometry.compute_units =
+      per_cu == 0 ? 0 : clamp_to_32(value_of(properties, "simd_count") / per_cu);
+  geometry.arrays_per_engine = clamp_to_32(per_engine);
+  geometry.xccs = clamp_to_32(xccs);
+  geometry.engines = clamp_to_32(std::max<std::uint64_t>(1, arrays / per_engine / xccs));
+  geometry.paired = value_of(properties, "gfx_target_version") >= kFirstWithPairs;
+  return geometry;
+}
+
 std::optional<ports::GpuFacts> parse_gpu_node(std::string_view properties_text,
                                               std::string_view gpu_id_text) {
   const auto properties = parse_kfd_properties(properties_text);
@@ -143,8 +164,8 @@ std::optional<ports::GpuFacts> parse_gpu_node(std::string_view properties_text,
   if (simds == 0 || !gpu_id || *gpu_id == 0 || !isa || !pci) return std::nullopt;
   if (*gpu_id > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
   ports::GpuFacts facts{*pci, *isa, *isa};
-  const auto per_cu = value_of(properties, "simd_per_cu");
-  facts.compute_units = per_cu == 0 ? 0 : clamp_to_32(simds / per_cu);
+  facts.geometry = cu_geometry(properties);
+  facts.compute_units = facts.geometry.compute_units;
   facts.kfd_gpu_id = static_cast<std::uint32_t>(*gpu_id);
   facts.queue_limit = clamp_to_32(value_of(properties, "num_cp_queues"));
   facts.apu = is_apu(properties);

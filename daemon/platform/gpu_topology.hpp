@@ -30,6 +30,8 @@ using KfdProperties = std::map<std::string, std::uint64_t, std::less<>>;
 /// driver's own flag (AMDGPU_IDS_FLAGS_FUSION) needs the render node opened, which wakes the GPU.
 [[nodiscard]] bool is_apu(const KfdProperties& properties);
 
+[[nodiscard]] core::CuGeometry cu_geometry(const KfdProperties& properties);
+
 /// A GPU node, or nothing for a CPU node and for a node without a usable address or gpu_id.
 [[nodiscard]] std::optional<ports::GpuFacts> parse_gpu_node(std::string_view properties,
                                                             std::string_view gpu_id);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config.hpp"
+#include "core/cu_plan.hpp"
 #include "core/result.hpp"
 #include "core/types.hpp"
 
@@ -23,6 +24,7 @@ struct GpuFacts {
   std::uint32_t kfd_gpu_id = 0;
   std::uint32_t queue_limit = 0;  ///< num_cp_queues: more compute queues are oversubscribed
   bool apu = false;
+  core::CuGeometry geometry{};
 };
 
 /// Which processes have KFD queues: /sys/class/kfd/kfd/proc/PID/queues.

@@ -67,6 +67,16 @@ void LogReport::degraded(std::string_view what, std::string_view reason) {
 void LogReport::recovered(std::string_view what) {
   log_->info("{} works again", what);
 }
+void LogReport::control(core::Pid pid, const core::ControlEvent& event) {
+  if (event.what == core::ControlEvent::What::state)
+    log_->info("process {}: {}", pid.value(), event.text);
+  else if (event.before > 0 || event.after > 0)
+    log_->info("process {}: {} {}: {} (wait {:.0f} µs before, {:.0f} µs after)", pid.value(),
+               event.rung, core::to_string(event.what), event.text, event.before, event.after);
+  else
+    log_->info("process {}: {} {}: {}", pid.value(), event.rung, core::to_string(event.what),
+               event.text);
+}
 void LogReport::warning(std::string_view text) {
   log_->warn("{}", text);
 }

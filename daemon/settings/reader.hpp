@@ -51,7 +51,8 @@ class MapReader {
   template <typename Number>
   void optional_integer(std::string_view name, std::optional<Number>& out) {
     if (is_null(name)) out.reset();
-    if (const auto value = number(name, Number::kMin, Number::kMax, true)) out = Number::make(*value);
+    if (const auto value = number(name, Number::kMin, Number::kMax, true))
+      out = Number::make(*value);
   }
   template <typename Word, std::size_t N>
   void word(std::string_view name, Word& out, const std::array<Word, N>& allowed) {

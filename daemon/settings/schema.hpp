@@ -75,6 +75,18 @@ void describe(Visitor& visitor, core::AgentSection& agent) {
 }
 
 template <typename Visitor>
+void describe(Visitor& visitor, core::ControlSection& control) {
+  visitor.boolean("enabled", control.enabled);
+  visitor.duration("tick_ms", control.tick, milliseconds{20}, milliseconds{1000});
+  visitor.duration("relax_after_ms", control.relax_after, milliseconds{100}, milliseconds{60000});
+  visitor.duration("retry_after_ms", control.retry_after, milliseconds{1000},
+                   milliseconds{3600000});
+  visitor.nice("strong_autogroup_nice", control.strong_autogroup_nice);
+  visitor.integer("strong_cpu_weight", control.strong_cpu_weight, core::Weight::kMin,
+                  core::Weight::kMax);
+}
+
+template <typename Visitor>
 void describe(Visitor& visitor, core::AccessSettings& access) {
   visitor.account("group", access.group);
 }
@@ -94,6 +106,7 @@ void describe(Visitor& visitor, core::Profile& profile) {
   visitor.boolean("serial", profile.serial);
   visitor.optional_integer("queue_limit", profile.queue_limit);
   visitor.optional_integer("memory_limit_mib", profile.memory_limit);
+  visitor.optional_integer("target_wait_us", profile.target_wait);
   visitor.boolean("include_children", profile.include_children);
 }
 
@@ -104,6 +117,7 @@ void describe(Visitor& visitor, core::Config& config) {
   visitor.section("probe", config.probe);
   visitor.section("gpu", config.gpu);
   visitor.section("agent", config.agent);
+  visitor.section("control", config.control);
   visitor.section("access", config.access);
   visitor.profiles("profiles", config.profiles);
 }

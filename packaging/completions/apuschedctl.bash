@@ -4,7 +4,7 @@
 _apuschedctl() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word command=''
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in status|list|register|unregister|gpu|probe) command=$word; break ;; esac
+    case $word in status|list|register|unregister|run|explain|history|gpu|probe) command=$word; break ;; esac
   done
   local words=''
   case $previous in
@@ -17,8 +17,11 @@ _apuschedctl() {
     --watch) return ;;
     *)
       case $command in
-        '') words='status list register unregister gpu probe --bus --json --help --version' ;;
+        '') words='status list register unregister run explain history gpu probe --bus --json --help --version' ;;
         status|probe) words='--watch --bus --json --help' ;;
+        run) words="--profile --no-agent --best-effort --help $(compgen -c -- "$current")" ;;
+        history) words='--lines --bus --json --help' ;;
+        explain) words="--bus --json --help $(_apuschedctl_pids)" ;;
         register) words="--profile --include-children --bus --json --help $(_apuschedctl_pids)" ;;
         unregister) words="--bus --json --help $(apuschedctl list 2> /dev/null | awk 'NR > 1 {print $1}')" ;;
         *) words='--bus --json --help' ;;

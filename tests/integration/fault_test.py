@@ -67,7 +67,7 @@ class FaultTest(MachineTest):
     def used_again(self, m, path):
         """The same registration after the fault."""
         self.assert_in_use(m, path)
-        self.assertNotIn("degraded", self.status(m))
+        eventually(lambda: "degraded" not in self.status(m), "nothing is degraded")
 
     def released(self, m, work, path):
         m.unregister(path)
@@ -161,8 +161,11 @@ class Hang(FaultTest):
         m.fault("hang")
         eventually(lambda: m.property("/org/apusched1", "Manager", "State") == "degraded",
                    "the daemon noticing")
-        self.eventually_says(m, "degraded", "queue hangs", "does not complete")
-        self.eventually_logged(m, "degraded", GPU, "does not complete")
+        self.eventually_logged(m, "degraded", GPU, "queue hangs", "does not complete")
+        # One helper after the other fails, and none of them passes for a GPU that works.
+        self.eventually_logged(m, "degraded", GPU, "next start in 1.0 s")
+        self.assertIn("degraded: ", self.status(m))
+        self.assertNotIn("works again", m.log_text())
         self.assertEqual(m.outcome(path, "performance_level"), "applied")
         self.assert_answers(m)
         m.fault("clear")

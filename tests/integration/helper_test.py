@@ -32,6 +32,7 @@ class Helper(MachineTest):
         self.assertTrue(any(word in text for word in words), text)
         eventually(lambda: m.outcome(m.path, "performance_level") == "applied", "the level")
         self.assertEqual(m.property("/org/apusched1", "Manager", "State"), "degraded")
+        self.assertTrue(str(m.gpu("Helper")).startswith("degraded"), "it stays so")
         # It is started again, and no second one runs beside it.
         eventually(lambda: len(os.listdir(m.marks)) >= 2, "another helper")
         running = [pid for pid in os.listdir(m.marks) if alive(int(pid))]

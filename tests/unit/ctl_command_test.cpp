@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -26,16 +27,34 @@ class Command : public testing::Test {
     add_unregister(app, action);
     add_gpu(app, action);
     add_probe(app, action);
+    add_run(app, action);
+    add_explain(app, action);
+    add_history(app, action);
     std::ranges::reverse(words);  // CLI11 takes them last first
     app.parse(words);
     out_.str("");
-    Session session{daemon_, out_, Style(false), as_json, false};
+    notes_.str("");
+    started_.clear();
+    Session session{daemon_,
+                    out_,
+                    Style(false),
+                    as_json,
+                    false,
+                    notes_,
+                    [this](const std::vector<std::string>& command, const Environment& set) {
+                      started_ = command;
+                      set_ = set;
+                      return Failure{ExitCode::command_not_found, "a test starts nothing"};
+                    }};
     return action(session);
   }
   [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out_.str()); }
 
   FakeDaemon daemon_;
   std::ostringstream out_;
+  std::ostringstream notes_;
+  std::vector<std::string> started_;
+  Environment set_;
 };
 
 TEST_F(Command, status_writes_text_or_json) {
@@ -75,6 +94,94 @@ TEST_F(Command, register_needs_a_profile_and_a_possible_pid) {
     EXPECT_THROW(static_cast<void>(run({"register", "-p", "background", "--", pid})),
                  CLI::ParseError)
         << pid;
+}
+
+TEST_F(Command, run_registers_itself_and_starts_the_program_with_the_agent) {
+  const auto done = run({"run", "--profile", "llm-server", "--", "engine", "--port", "80"});
+  ASSERT_FALSE(done);  // only exec ends it otherwise
+  EXPECT_EQ(done.error().code, ExitCode::command_not_found);
+  EXPECT_THAT(started_, ElementsAre("engine", "--port", "80"));
+  EXPECT_EQ(set_, daemon_.environment);
+  EXPECT_EQ(daemon_.registered,
+            std::tuple(static_cast<std::uint32_t>(getpid()), std::string("llm-server"), true));
+  EXPECT_TRUE(daemon_.expect_agent);
+}
+
+TEST_F(Command, run_without_agent_expects_none) {
+  ASSERT_FALSE(run({"run", "--no-agent", "engine"}));
+  EXPECT_THAT(started_, ElementsAre("engine"));
+  EXPECT_TRUE(set_.empty());
+  EXPECT_FALSE(daemon_.expect_agent);
+}
+
+TEST_F(Command, run_starts_nothing_where_the_daemon_refuses_unless_best_effort_will_do) {
+  daemon_.failure = Failure{ExitCode::unreachable, "apuschedd is not running"};
+  const auto refused = run({"run", "engine"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), *daemon_.failure);
+  EXPECT_TRUE(started_.empty());
+  ASSERT_FALSE(run({"run", "--best-effort", "engine"}));
+  EXPECT_THAT(started_, ElementsAre("engine"));
+  EXPECT_THAT(notes_.str(), HasSubstr("apuschedd is not running; started without"));
+}
+
+TEST_F(Command, run_needs_a_command) {
+  EXPECT_THROW(static_cast<void>(run({"run"})), CLI::RequiredError);
+}
+
+TEST_F(Command, explain_writes_text_or_json) {
+  ASSERT_TRUE(run({"explain", "4711"}));
+  EXPECT_THAT(out_.str(), HasSubstr("applied to 4711"));
+  ASSERT_TRUE(run({"explain", "4711"}, true));
+  EXPECT_EQ(json()["lines"][0]["what"], "nice");
+}
+
+TEST_F(Command, history_writes_as_many_lines_as_asked_for) {
+  ASSERT_TRUE(run({"history", "-n", "2"}));
+  EXPECT_EQ(std::ranges::count(out_.str(), '\n'), 2);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("autogroup kept  it helped (waits: 2500 µs before, 40 µs after)"));
+  ASSERT_TRUE(run({"history", "-n", "1"}, true));
+  EXPECT_EQ(json()["lines"][0]["lever"], "autogroup");
+}
+
+Lookup environment_of(std::map<std::string, std::string> variables) {
+  return [variables](const std::string& name) -> std::optional<std::string_view> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+  };
+}
+
+TEST(PlanLaunch, sets_what_nobody_has_set) {
+  EXPECT_EQ(plan_launch({{"GPU_MAX_HW_QUEUES", "2"}}, environment_of({})),
+            (LaunchPlan{{{"GPU_MAX_HW_QUEUES", "2"}}, {}}));
+}
+
+TEST(PlanLaunch, keeps_what_somebody_has_set_and_says_so) {
+  const auto plan =
+      plan_launch({{"GPU_MAX_HW_QUEUES", "2"}}, environment_of({{"GPU_MAX_HW_QUEUES", "4"}}));
+  EXPECT_TRUE(plan.set.empty());
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("GPU_MAX_HW_QUEUES=4 is kept")));
+}
+
+TEST(PlanLaunch, loads_the_agent_after_other_tools_and_once) {
+  const Environment wanted{{"HSA_TOOLS_LIB", "agent.so"}};
+  EXPECT_EQ(plan_launch(wanted, environment_of({{"HSA_TOOLS_LIB", "prof.so"}})).set,
+            (Environment{{"HSA_TOOLS_LIB", "prof.so agent.so"}}));
+  EXPECT_EQ(plan_launch(wanted, environment_of({{"HSA_TOOLS_LIB", "agent.so prof.so"}})).set,
+            (Environment{{"HSA_TOOLS_LIB", "agent.so prof.so"}}));
+}
+
+TEST(PlanLaunch, numbers_no_gpus_where_some_are_hidden) {
+  const auto plan =
+      plan_launch({{"HSA_CU_MASK", "0:0-3"}}, environment_of({{"ROCR_VISIBLE_DEVICES", "1"}}));
+  EXPECT_TRUE(plan.set.empty());
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("ROCR_VISIBLE_DEVICES")));
+}
+
+TEST(Launch, says_why_a_program_cannot_be_started) {
+  EXPECT_EQ(launch({"/nonexistent/engine"}, {}).code, ExitCode::command_not_found);
+  EXPECT_EQ(launch({"/"}, {}).code, ExitCode::command_not_started);
 }
 
 TEST_F(Command, unregister_releases_every_registration_of_the_pid) {

@@ -29,10 +29,10 @@ TEST(Json, status_has_the_documented_keys) {
   EXPECT_THAT(
       keys_of(status["daemon"]),
       UnorderedElementsAre("version", "state", "degraded", "dry_run", "process_count", "profiles"));
-  EXPECT_THAT(
-      keys_of(status["processes"][0]),
-      UnorderedElementsAre("object_path", "pid", "start_time", "executable", "unit", "user",
-                           "class", "profile", "source", "threads", "members", "gpus", "levers"));
+  EXPECT_THAT(keys_of(status["processes"][0]),
+              UnorderedElementsAre("object_path", "pid", "start_time", "executable", "unit", "user",
+                                   "class", "profile", "source", "threads", "members", "gpus",
+                                   "levers", "agent", "control"));
   EXPECT_THAT(keys_of(status["gpus"][0]),
               UnorderedElementsAre("object_path", "pci_address", "name", "isa", "compute_units",
                                    "performance_level", "performance_level_owner", "queue_count",

@@ -73,9 +73,21 @@ class FakeDaemon final : public DaemonClient {
     return answer(status.gpus);
   }
   Outcome<std::string> register_process(std::uint32_t pid, const std::string& profile,
-                                        bool include_children) override {
-    registered = {pid, profile, include_children};
+                                        const RegisterOptions& options) override {
+    registered = {pid, profile, options.include_children};
+    expect_agent = options.expect_agent;
     return answer(std::string("/org/apusched1/process/1"));
+  }
+  Outcome<std::vector<ExplainLine>> explain(std::uint32_t pid) override {
+    return answer(std::vector<ExplainLine>{{"nice", "-10", "applied to " + std::to_string(pid)}});
+  }
+  Outcome<std::vector<HistoryLine>> history(std::uint32_t count) override {
+    return answer(
+        std::vector<HistoryLine>(count, {1.5, 4711, "kept", "autogroup", "it helped", 2500, 40}));
+  }
+  Outcome<std::map<std::string, std::string>> launch_environment(const std::string& /*profile*/,
+                                                                 bool agent) override {
+    return answer(agent ? environment : std::map<std::string, std::string>{});
   }
   Outcome<void> unregister(const std::string& object_path) override {
     if (failure) return tl::unexpected(*failure);
@@ -85,6 +97,8 @@ class FakeDaemon final : public DaemonClient {
 
   StatusView status = sample_status();
   std::optional<Failure> failure;
+  std::map<std::string, std::string> environment{{"HSA_TOOLS_LIB", "/usr/lib/agent.so"}};
+  bool expect_agent = false;
   bool asked_fresh = false;
   std::tuple<std::uint32_t, std::string, bool> registered{0, "", false};
   std::vector<std::string> released;

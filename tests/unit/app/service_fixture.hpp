@@ -24,7 +24,8 @@ class ServiceTest : public ::testing::Test {
   void start(bool dry_run = false) {
     ports_.emplace(Ports{
         processes_, scheduler_, units_, topology_, levels_, store_, loop_, report_,
-        [this](const ports::GpuFacts&) { return std::make_unique<doubles::FakeHelper>(helper_); }});
+        [this](const ports::GpuFacts&) { return std::make_unique<doubles::FakeHelper>(helper_); },
+        agent_hub_, meters_port_});
     service_ = std::make_unique<Service>(*ports_, config_, dry_run);
     ASSERT_TRUE(service_->start());
     loop_.settle();
@@ -83,6 +84,8 @@ class ServiceTest : public ::testing::Test {
   doubles::FakeLoop loop_;
   doubles::RecordingReport report_;
   doubles::HelperLog helper_;
+  ports::AgentHub* agent_hub_ = nullptr;
+  ports::Meters* meters_port_ = nullptr;
   core::Config config_ = core::default_config();
   std::optional<Ports> ports_;
   std::unique_ptr<Service> service_;

@@ -342,6 +342,28 @@ TEST_F(Registry, says_that_a_gpu_is_gone_and_that_it_is_back) {
   EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::applied);
 }
 
+TEST_F(Registry, says_that_a_gpu_works_again_once_a_sample_shows_it) {
+  start();
+  const auto gpu = topology_.gpus.front().pci;
+  helper_.events->on_state(gpu, ports::HelperState::degraded, "its queue hangs");
+  helper_.events->on_state(gpu, ports::HelperState::starting, "");
+  helper_.events->on_state(gpu, ports::HelperState::ready, "");
+  helper_.events->on_sample(gpu, {core::ProbeSource::queue, true, 0ns});
+  ASSERT_EQ(service_->degraded().size(), 1U);
+  EXPECT_NE(service_->degraded().front().find("its queue hangs"), std::string::npos);
+  EXPECT_EQ(service_->gpus().front().helper, "degraded: its queue hangs");
+  helper_.events->on_sample(gpu, {core::ProbeSource::queue, false, 10us});
+  EXPECT_TRUE(service_->degraded().empty());
+}
+
+TEST_F(Registry, forgets_a_gpus_trouble_once_nobody_needs_the_gpu) {
+  start();
+  const auto gpu = topology_.gpus.front().pci;
+  helper_.events->on_state(gpu, ports::HelperState::degraded, "its queue hangs");
+  helper_.events->on_state(gpu, ports::HelperState::absent, "");
+  EXPECT_TRUE(service_->degraded().empty());
+}
+
 /// Registrations, exits, births, foreign changes and refusals in random order: at the end every
 /// value that no stranger changed is the original one, and nothing is left in ledger or store.
 class RandomLives : public ServiceTest, public ::testing::WithParamInterface<unsigned> {

@@ -48,8 +48,8 @@ TEST(CuPlan, without_exclusive_ones_everybody_has_everything) {
 }
 
 TEST(CuPlan, divides_by_weight_between_an_exclusive_one_and_the_rest) {
-  const auto plan = plan_cus(
-      kStrixHalo, {demand(1, 300, true), demand(2, 50, false), demand(3, 50, false)}, {});
+  const auto plan =
+      plan_cus(kStrixHalo, {demand(1, 300, true), demand(2, 50, false), demand(3, 50, false)}, {});
   EXPECT_EQ(cus(plan, 1), 32U);  // 7.5 of 10 units, and the larger remainder comes first
   EXPECT_EQ(cus(plan, 2), 8U);
   EXPECT_EQ(plan.at(holder(2)), plan.at(holder(3)));

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "ctl/launch.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace apusched::ctl {
+namespace {
+
+bool lists(std::string_view tools, std::string_view tool) {
+  return (" " + std::string(tools) + " ").find(" " + std::string(tool) + " ") != std::string::npos;
+}
+
+}  // namespace
+
+LaunchPlan plan_launch(const Environment& wanted, const Lookup& existing) {
+  LaunchPlan plan;
+  for (const auto& [name, value] : wanted) {
+    const auto there = existing(name);
+    if (name == "HSA_CU_MASK" && existing("ROCR_VISIBLE_DEVICES")) {
+      plan.notes.emplace_back(
+          "HSA_CU_MASK is not set: ROCR_VISIBLE_DEVICES changes which GPU a number means");
+    } else if (!there || there->empty()) {
+      plan.set[name] = value;
+    } else if (name == "HSA_TOOLS_LIB") {
+      plan.set[name] =
+          lists(*there, value) ? std::string(*there) : std::string(*there) + " " + value;
+    } else if (*there != value) {
+      plan.notes.push_back(name + "=" + std::string(*there) + " is kept; the profile would set " +
+                           value);
+    }
+  }
+  return plan;
+}
+
+Failure launch(const std::vector<std::string>& command, const Environment& set) {
+  for (const auto& [name, value] : set) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv.front(), argv.data());
+  const int error = errno;
+  return {error == ENOENT ? ExitCode::command_not_found : ExitCode::command_not_started,
+          "cannot start " + command.front() + ": " + std::generic_category().message(error)};
+}
+
+}  // namespace apusched::ctl

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "app/control_loop.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace apusched::app {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+/// The busiest threads of a process are sampled; an engine has one that dispatches and a few that
+/// compute or wait.
+constexpr std::size_t kThreadsEach = 8;
+/// Read in one tick, whatever is registered: about 0.1 ms.
+constexpr std::size_t kThreadsPerTick = 64;
+constexpr std::size_t kHistory = 512;
+/// A thread that used less since the last scan does not matter.
+constexpr auto kHardlyRan = 100us;
+
+double microseconds(nanoseconds time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+}  // namespace
+
+ControlLoop::ControlLoop(ports::Meters* meters, ports::ControlLog* log, ports::EventLoop& loop,
+                         ports::Report& report, const core::Config& config)
+    : meters_(meters), log_(log), loop_(loop), report_(report), config_(config) {}
+
+core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) const {
+  core::ControlSettings settings;
+  settings.target = static_cast<double>(profile.target_wait->value());
+  settings.relax_after = config_.control.relax_after;
+  settings.retry_after = config_.control.retry_after;
+  return settings;
+}
+
+void ControlLoop::follow(const Registrations& registrations) {
+  if (meters_ == nullptr || !config_.control.enabled) return;
+  std::erase_if(targets_, [&](const auto& item) { return !registrations.contains(item.first); });
+  for (const auto& [id, registration] : registrations) {
+    if (!registration.profile.target_wait) continue;
+    auto found = targets_.find(id);
+    if (found == targets_.end()) {
+      found = targets_.emplace(id, Target(settings_of(registration.profile))).first;
+      found->second.pid = registration.key.pid;
+      if (log_ != nullptr) log_->began(id, found->second.controller.settings());
+    }
+    choose_threads(found->second, registration);
+    std::erase_if(found->second.used,
+                  [&](const auto& item) { return !registration.members.contains(item.first); });
+    for (const auto& [pid, member] : registration.members)
+      found->second.used.try_emplace(pid, std::nullopt);
+  }
+  if (targets_.empty()) {
+    timer_.reset();
+    machine_.reset();
+  } else if (!timer_) {
+    arm();
+  }
+}
+
+std::size_t ControlLoop::threads_each() const {
+  return std::clamp(kThreadsPerTick / std::max<std::size_t>(1, targets_.size()), std::size_t{1},
+                    kThreadsEach);
+}
+
+/// Those that ran most since the last scan; a thread that is still among them keeps its meter.
+void ControlLoop::choose_threads(Target& target, const Registration& registration) {
+  struct Candidate {
+    core::Pid pid;
+    core::Tid tid;
+    nanoseconds ran;
+  };
+  std::vector<Candidate> candidates;
+  std::map<core::Tid, nanoseconds> now;
+  for (const auto& [pid, member] : registration.members) {
+    const auto threads = meters_->threads(pid, config_.limits.max_threads_per_process);
+    if (!threads) continue;
+    for (const auto& thread : *threads) {
+      now.emplace(thread.tid, thread.ran);
+      const auto before = target.ran.find(thread.tid);
+      const auto ran = before == target.ran.end() ? thread.ran : thread.ran - before->second;
+      if (ran >= kHardlyRan) candidates.push_back({pid, thread.tid, ran});
+    }
+  }
+  target.ran = std::move(now);
+  std::erase_if(target.threads, [&](const auto& item) { return !target.ran.contains(item.first); });
+  if (candidates.empty()) return;
+  const auto count = std::min(candidates.size(), threads_each());
+  std::ranges::partial_sort(candidates, candidates.begin() + static_cast<std::ptrdiff_t>(count),
+                            std::ranges::greater{}, &Candidate::ran);
+  std::map<core::Tid, Thread> chosen;
+  for (const auto& candidate : std::span(candidates).first(count)) {
+    if (auto kept = target.threads.extract(candidate.tid); !kept.empty()) {
+      chosen.insert(std::move(kept));
+    } else if (auto meter = meters_->open(candidate.pid, candidate.tid)) {
+      chosen.emplace(candidate.tid, Thread{std::move(*meter), {}});
+    }
+  }
+  target.threads = std::move(chosen);
+}
+
+void ControlLoop::arm() {
+  timer_ = loop_.after(config_.control.tick, [this] {
+    const auto done = std::move(timer_);
+    tick();
+    if (!targets_.empty()) arm();
+  });
+}
+
+void ControlLoop::tick() {
+  const auto machine = meters_->machine();
+  if (!machine) return;
+  const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
+  const auto before = std::exchange(machine_, *machine);
+  if (!before) return;
+  const ports::MachineTimes passed{machine->busy - before->busy, machine->all - before->all};
+  // Applying what was decided must not change the list under our feet.
+  std::vector<core::RegistrationId> ids;
+  for (const auto& [id, target] : targets_) ids.push_back(id);
+  for (const auto id : ids)
+    if (const auto found = targets_.find(id); found != targets_.end())
+      step(id, found->second, now, passed);
+}
+
+ControlLoop::Sample ControlLoop::sample(Target& target) {
+  Sample result;
+  nanoseconds waited{0};
+  std::uint64_t slices = 0;
+  for (auto item = target.threads.begin(); item != target.threads.end();) {
+    const auto times = item->second.meter->read();
+    if (!times) {
+      item = target.threads.erase(item);
+      continue;
+    }
+    if (const auto last = std::exchange((item++)->second.last, *times)) {
+      if (times->ran > last->ran) result.worked = true;
+      waited += times->waited - last->waited;
+      slices += times->slices - last->slices;
+    }
+  }
+  // A thread that kept its CPU all the time has waited for none.
+  if (slices > 0)
+    result.wait_us = microseconds(waited) / static_cast<double>(slices);
+  else if (result.worked)
+    result.wait_us = 0;
+  return result;
+}
+
+/// CPU time of all members since the last tick.
+nanoseconds ControlLoop::own_time(Target& target) {
+  nanoseconds own{0};
+  for (auto& [pid, used] : target.used) {
+    const auto time = meters_->process(pid);
+    if (!time) continue;
+    if (used) own += *time - *used;
+    used = *time;
+  }
+  return own;
+}
+
+void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now,
+                       const ports::MachineTimes& machine) {
+  const auto seen = sample(target);
+  const auto own = own_time(target);
+  core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
+  if (machine.all.count() > 0)
+    input.rival = std::clamp(static_cast<double>((machine.busy - own).count()) /
+                                 static_cast<double>(machine.all.count()),
+                             0.0, 1.0);
+  if (seen.wait_us) target.observation = *seen.wait_us;
+  const auto output = target.controller.step(input);
+  if (log_ != nullptr) log_->stepped(id, input, output);
+  tell(id, target, output);
+  if (output.engaged == target.engaged) return;
+  target.engaged = output.engaged;
+  if (apply_) apply_(id, output.engaged);
+}
+
+void ControlLoop::tell(core::RegistrationId id, Target& target, const core::ControlOutput& output) {
+  const auto now = loop_.now();
+  for (const auto& event : output.events) {
+    history_.push_back({now, target.pid, std::string(core::to_string(event.what)), event.rung,
+                        event.text, event.before, event.after});
+    if (history_.size() > kHistory) history_.pop_front();
+    report_.control(target.pid, event);
+    if (event.what == core::ControlEvent::What::state) target.why = event.text;
+  }
+  if (output.state == target.state) return;
+  target.state = output.state;
+  if (state_changed_) state_changed_(id);
+}
+
+std::optional<ControlView> ControlLoop::view(core::RegistrationId id) const {
+  const auto found = targets_.find(id);
+  if (found == targets_.end()) return std::nullopt;
+  const auto& target = found->second;
+  return ControlView{std::string(core::to_string(target.state)), target.why,
+                     target.controller.settings().target, target.observation, target.engaged};
+}
+
+std::vector<HistoryLine> ControlLoop::history(std::size_t count) const {
+  const auto first = history_.size() - std::min(count, history_.size());
+  return {history_.begin() + static_cast<std::ptrdiff_t>(first), history_.end()};
+}
+
+}  // namespace apusched::app

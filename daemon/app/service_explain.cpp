@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The part of app::Service that tells why things are as they are.
+#include <array>
+
+#include "app/agent_status.hpp"
+#include "app/service.hpp"
+
+namespace apusched::app {
+namespace {
+
+constexpr std::array kLevers{core::LeverKind::nice,
+                             core::LeverKind::autogroup,
+                             core::LeverKind::cpu_weight,
+                             core::LeverKind::io_weight,
+                             core::LeverKind::performance_level,
+                             core::LeverKind::cu_mask,
+                             core::LeverKind::queue_priority,
+                             core::LeverKind::serial,
+                             core::LeverKind::queue_limit,
+                             core::LeverKind::memory_limit};
+
+ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
+  ExplainLine line{std::string(core::to_string(kind)), "left alone",
+                   "profile " + registration.profile.name + " does not set it"};
+  const auto found = registration.levers.find(kind);
+  if (found == registration.levers.end()) return line;
+  const auto& status = found->second;
+  line.value = status.value + (status.target.empty() ? "" : " on " + status.target);
+  line.why = std::string(core::to_string(status.outcome)) +
+             (status.detail.empty() ? "" : ": " + status.detail);
+  return line;
+}
+
+std::string agent_text(const AgentView& agent) {
+  std::string text = std::to_string(agent.queues) + (agent.queues == 1 ? " queue, " : " queues, ") +
+                     std::to_string(agent.submitted) + " dispatches";
+  for (const auto& [gpu, mask] : agent.masks) text += ", CUs " + mask + " of " + gpu;
+  return text;
+}
+
+}  // namespace
+
+std::vector<ExplainLine> Service::explain(core::Pid pid) const {
+  const Registration* owner = nullptr;
+  for (const auto& [id, registration] : registrations_)
+    if (registration.members.contains(pid)) owner = &registration;
+  if (owner == nullptr)
+    return {{"registered", "no", "nothing of it is changed; apuschedctl register or run does"}};
+  const auto& registration = *owner;
+  std::vector<ExplainLine> lines;
+  lines.push_back({"registered", "yes",
+                   registration.key.pid == pid
+                       ? "asked for by " + registration.source
+                       : "as a child of process " + core::to_string(registration.key.pid)});
+  lines.push_back({"class", std::string(core::to_string(registration.profile.work_class)),
+                   "of profile " + registration.profile.name});
+  for (const auto kind : kLevers) lines.push_back(line_of(kind, registration));
+  std::string gpus;
+  for (const auto& gpu : registration.gpus) gpus += (gpus.empty() ? "" : ", ") + gpu;
+  lines.push_back(
+      {"gpu_queues", gpus.empty() ? "none" : "on " + gpus, "what amdkfd lists for its processes"});
+  const auto agent = agent_watch_.view(registration);
+  lines.push_back({"agent", agent ? "attached" : "none",
+                   agent ? agent_text(*agent) : why_no_agent(registration)});
+  return lines;
+}
+
+core::Result<std::map<std::string, std::string>> Service::launch_environment(
+    const std::string& profile, core::LaunchOptions options) const {
+  const auto found = profile_named(profile);
+  if (!found) return tl::unexpected(found.error());
+  for (const auto& gpu : gpu_watch_.views()) options.gpus.push_back(gpu.facts.geometry);
+  options.agent = options.agent && config_.agent.enabled;
+  return core::launch_environment(*found, options);
+}
+
+}  // namespace apusched::app

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+#include "core/control.hpp"
+
+#include <algorithm>
+
+namespace apusched::core {
+namespace {
+
+/// Enough to compare, few enough to be quick: half a second at ten observations a second.
+constexpr std::size_t kStretch = 5;
+/// An experiment that the test cannot decide ends after so many observations, by its means.
+constexpr std::size_t kEnough = 20;
+constexpr std::size_t kReversalSamples = 3;
+/// Seen to help that often in a row, each time after a time without it.
+constexpr std::uint32_t kConfirmed = 2;
+/// Rivals that use less than this share of what they used explain an improvement by themselves.
+constexpr double kRivalFell = 0.5;
+/// Contention that is back within this many times `relax_after` had not ended.
+constexpr int kSoon = 4;
+
+using What = ControlEvent::What;
+using Verdict = ExceedanceTest::Verdict;
+
+}  // namespace
+
+std::string_view to_string(ControlState state) {
+  switch (state) {
+    case ControlState::idle:
+      return "idle";
+    case ControlState::observing:
+      return "observing";
+    case ControlState::meeting:
+      return "meeting";
+    case ControlState::violating:
+      return "violating";
+    case ControlState::saturated:
+      return "saturated";
+    case ControlState::failsafe:
+      return "failsafe";
+  }
+  return "?";
+}
+
+std::string_view to_string(ControlEvent::What what) {
+  switch (what) {
+    case What::tried:
+      return "tried";
+    case What::kept:
+      return "kept";
+    case What::undone:
+      return "undone";
+    case What::confirmed:
+      return "confirmed";
+    case What::inconclusive:
+      return "inconclusive";
+    case What::released:
+      return "released";
+    case What::state:
+      return "state";
+  }
+  return "?";
+}
+
+void Controller::Stretch::add(const Sample& sample) {
+  samples_.push_back(sample);
+  if (samples_.size() > kStretch) samples_.pop_front();
+}
+
+double Controller::Stretch::mean() const {
+  double sum = 0;
+  for (const auto& sample : samples_) sum += sample.observation;
+  return samples_.empty() ? 0 : sum / static_cast<double>(samples_.size());
+}
+
+double Controller::Stretch::mean_rival() const {
+  double sum = 0;
+  for (const auto& sample : samples_) sum += sample.rival;
+  return samples_.empty() ? 0 : sum / static_cast<double>(samples_.size());
+}
+
+Controller::Memory& Controller::memory(const std::string& name) {
+  const auto found = std::ranges::find(memories_, name, &Memory::name);
+  if (found != memories_.end()) return *found;
+  return memories_.emplace_back(Memory{name, {}, {}, 0, 0, 0});
+}
+
+bool Controller::is_engaged(const std::string& name) const {
+  return std::ranges::find(engaged_, name) != engaged_.end();
+}
+
+bool Controller::may_change(const std::string& name, Moment now) {
+  const auto& changed = memory(name).changed;
+  return !changed || now - *changed >= settings_.change_interval;
+}
+
+void Controller::fresh_start() {
+  test_.restart();
+  stretch_.clear();
+}
+
+void Controller::engage(const Rung& rung, Moment now) {
+  engaged_.push_back(rung.name);
+  auto& known = memory(rung.name);
+  known.changed = now;
+  known.watts = rung.watts;
+  fresh_start();
+}
+
+void Controller::disengage(const std::string& name, Moment now) {
+  std::erase(engaged_, name);
+  memory(name).changed = now;
+  if (experiment_ && experiment_->rung == name) experiment_.reset();
+  fresh_start();
+}
+
+void Controller::enter(ControlState state, ControlOutput& output, const std::string& why) {
+  if (state != state_)
+    output.events.push_back({What::state, {}, std::string(to_string(state)) + why, 0, 0});
+  state_ = state;
+}
+
+ControlOutput Controller::step(const ControlInput& input) {
+  ControlOutput output;
+  if (!worked_ || input.working) worked_ = input.now;
+  if (!observed_ || input.observation) observed_ = input.now;
+  drop_unavailable(input, output);
+  if (input.now - *worked_ >= settings_.stale_after) {
+    let_go(input.now, output, "the process is idle");
+    enter(ControlState::idle, output, ": the process does nothing");
+  } else if (input.now - *observed_ >= settings_.stale_after) {
+    if (input.now - *observed_ >= settings_.let_go_after)
+      let_go(input.now, output, "nothing is observed any more");
+    enter(ControlState::failsafe, output, ": nothing is observed");
+  } else {
+    observe(input);
+    if (experiment_)
+      conclude(input, output);
+    else if (test_.verdict() == Verdict::violates)
+      climb(input, output);
+    relax(input, output);
+    if (state_ != ControlState::saturated || test_.verdict() == Verdict::meets)
+      enter(judge(), output, {});
+  }
+  output.state = state_;
+  output.engaged = engaged_;
+  return output;
+}
+
+void Controller::observe(const ControlInput& input) {
+  if (input.rival >= settings_.rival_floor)
+    rival_gone_.reset();
+  else if (!rival_gone_)
+    rival_gone_ = input.now;
+  if (!input.observation || (experiment_ && input.now < experiment_->settled)) return;
+  test_.add(*input.observation > settings_.target);
+  stretch_.add({*input.observation, input.rival});
+}
+
+void Controller::drop_unavailable(const ControlInput& input, ControlOutput& output) {
+  const auto engaged = engaged_;
+  for (const auto& name : engaged) {
+    const auto rung = std::ranges::find(input.rungs, name, &Rung::name);
+    if (rung != input.rungs.end() && rung->available) continue;
+    disengage(name, input.now);
+    output.events.push_back(
+        {What::released, name,
+         rung == input.rungs.end() ? "there is nothing to set any more" : rung->why_not, 0, 0});
+  }
+}
+
+const Rung* Controller::next_rung(const ControlInput& input) {
+  const Rung* chosen = nullptr;
+  for (const auto& rung : input.rungs) {
+    auto& known = memory(rung.name);
+    if (known.blocked_until && input.now >= *known.blocked_until) known.blocked_until.reset();
+    if (!rung.available || is_engaged(rung.name) || known.blocked_until) continue;
+    if (rung.needs_rival && input.rival < settings_.rival_floor) continue;
+    if (known.helped >= kConfirmed) return &rung;
+    if (chosen == nullptr) chosen = &rung;
+  }
+  return chosen;
+}
+
+void Controller::climb(const ControlInput& input, ControlOutput& output) {
+  const auto* rung = next_rung(input);
+  if (rung == nullptr) return enter(ControlState::saturated, output, saturation(input));
+  if (!may_change(rung->name, input.now)) return;
+  if (engaged_.empty() && relaxed_) {
+    const bool soon = input.now - *relaxed_ < kSoon * relax_after_;
+    relax_after_ =
+        soon ? std::min(relax_after_ * 2, settings_.relax_after_max) : settings_.relax_after;
+  }
+  const auto before = stretch_;
+  engage(*rung, input.now);
+  experiment_ = Experiment{rung->name, false, before, input.now + rung->settle};
+  output.events.push_back({What::tried, rung->name, "the target is exceeded", before.mean(), 0});
+  enter(ControlState::violating, output, {});
+}
+
+std::string Controller::saturation(const ControlInput& input) {
+  std::string text;
+  for (const auto& rung : input.rungs) {
+    text += text.empty() ? ": " : "; ";
+    text += rung.name;
+    if (is_engaged(rung.name))
+      text += " is in force";
+    else if (!rung.available)
+      text += " cannot act: " + rung.why_not;
+    else if (memory(rung.name).blocked_until)
+      text += " did not help";
+    else
+      text += " has nobody to act against";
+  }
+  return text.empty() ? ": there is nothing to set" : text;
+}
+
+void Controller::conclude(const ControlInput& input, ControlOutput& output) {
+  if (input.now < experiment_->settled || !may_change(experiment_->rung, input.now)) return;
+  if (experiment_->reversal) return conclude_reversal(input, output);
+  const auto verdict = test_.verdict();
+  if (verdict == Verdict::undecided && test_.observations() < kEnough) return;
+  const auto tried = std::move(*experiment_);
+  experiment_.reset();
+  const double before = tried.before.mean();
+  const double after = stretch_.mean();
+  auto& known = memory(tried.rung);
+  const bool rival_fell = stretch_.mean_rival() < kRivalFell * tried.before.mean_rival();
+  if (rival_fell && after < before) {
+    output.events.push_back({What::inconclusive, tried.rung,
+                             "others use less meanwhile: that may be why", before, after});
+  } else if (after <= before * (1 - settings_.min_gain)) {
+    ++known.helped;
+    known.gain = 1 - after / before;
+    const bool again = known.helped == kConfirmed;
+    output.events.push_back({again ? What::confirmed : What::kept, tried.rung,
+                             again ? "it helped again after a time without it" : "it helped",
+                             before, after});
+  } else {
+    const auto with = stretch_;
+    disengage(tried.rung, input.now);
+    known.helped = 0;
+    known.blocked_until = input.now + settings_.retry_after;
+    output.events.push_back({What::undone, tried.rung, "it did not help", before, after});
+    const auto rung = std::ranges::find(input.rungs, tried.rung, &Rung::name);
+    const auto settle = rung == input.rungs.end() ? Moment{0} : rung->settle;
+    experiment_ = Experiment{tried.rung, true, with, input.now + settle};
+    return;
+  }
+  fresh_start();
+}
+
+/// Without the lever it must not be worse than with it: load that grew during the experiment would
+/// have made a good lever look bad.
+void Controller::conclude_reversal(const ControlInput& input, ControlOutput& output) {
+  if (stretch_.size() < kReversalSamples) return;
+  const auto undone = std::move(*experiment_);
+  experiment_.reset();
+  const double with = undone.before.mean();
+  const double without = stretch_.mean();
+  if (with > without * (1 - settings_.min_gain)) return;
+  memory(undone.rung).blocked_until = input.now + settings_.change_interval;
+  output.events.push_back({What::inconclusive, undone.rung,
+                           "it is worse without: the load had grown meanwhile", without, with});
+}
+
+/// Contention has ended when the rivals' activity has, not when a working lever hides it.
+void Controller::relax(const ControlInput& input, ControlOutput& output) {
+  if (engaged_.empty() || !rival_gone_ || input.now - *rival_gone_ < relax_after_) return;
+  if (test_.verdict() == Verdict::violates) return;
+  let_go(input.now, output, "contention has ended");
+  relaxed_ = input.now;
+}
+
+/// The engaged rung with the least benefit per watt; of those that cost nothing, the last.
+std::string Controller::least_worth() {
+  auto worst = engaged_.back();
+  double least = -1;
+  for (const auto& name : engaged_) {
+    const auto& known = memory(name);
+    if (known.watts <= 0) continue;
+    const double worth = known.gain / known.watts;
+    if (least >= 0 && worth >= least) continue;
+    least = worth;
+    worst = name;
+  }
+  return worst;
+}
+
+void Controller::let_go(Moment now, ControlOutput& output, const std::string& why) {
+  while (!engaged_.empty()) {
+    const auto name = least_worth();
+    disengage(name, now);
+    output.events.push_back({What::released, name, why, 0, 0});
+  }
+  if (experiment_) experiment_.reset();
+}
+
+ControlState Controller::judge() const {
+  if (experiment_ || test_.verdict() == Verdict::violates) return ControlState::violating;
+  if (test_.verdict() == Verdict::meets) return ControlState::meeting;
+  const bool known = state_ == ControlState::meeting || state_ == ControlState::violating;
+  return known ? state_ : ControlState::observing;
+}
+
+}  // namespace apusched::core

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/exceedance.hpp"
+
+/// The closed loop of one target: what is observed, what could be done, and what is to be done now.
+/// Pure: all time comes in with the input, so that a run can be recorded and replayed bit for bit.
+namespace apusched::core {
+
+using Moment = std::chrono::milliseconds;  ///< on any monotonic clock
+
+enum class ControlState {
+  idle,       ///< the process does nothing; nothing is held
+  observing,  ///< not enough is known yet
+  meeting,
+  violating,
+  saturated,  ///< violating, and nothing is left to try
+  failsafe,   ///< readings are missing: hold, then let go
+};
+[[nodiscard]] std::string_view to_string(ControlState state);
+
+/// One thing that can be done, in the order of trying: the ladder's rungs, cheapest first.
+struct Rung {
+  std::string name;  ///< unique in the ladder
+  bool available = true;
+  std::string why_not;      ///< a sentence, where not available
+  bool needs_rival = true;  ///< acts only against others: useless where there is no contention
+  Moment settle{200};       ///< from asking until its effect can be seen
+  double watts = 0;         ///< what it costs while engaged
+
+  bool operator==(const Rung&) const = default;
+};
+
+struct ControlSettings {
+  double target = 0;  ///< an observation above it is an exceedance; the unit is the observer's
+  Moment relax_after{500};        ///< contention must be over for so long before letting go
+  Moment relax_after_max{60000};  ///< it doubles up to this while contention keeps coming back
+  Moment retry_after{30000};      ///< a rung that did not help is not tried again before
+  Moment stale_after{1000};       ///< without an observation: failsafe
+  Moment let_go_after{5000};      ///< and after so long everything is let go
+  Moment change_interval{500};    ///< no rung changes twice within this
+  double rival_floor = 0.10;      ///< rivals that use less of the machine are no contention
+  double min_gain = 0.10;         ///< an improvement below this share is none
+
+  bool operator==(const ControlSettings&) const = default;
+};
+
+struct ControlInput {
+  Moment now{0};
+  bool working = true;                ///< the process has done something since the last input
+  std::optional<double> observation;  ///< nothing: none was made, or it is not to be trusted
+  double rival = 0;                   ///< share of the machine that others use, 0..1
+  std::vector<Rung> rungs;
+
+  bool operator==(const ControlInput&) const = default;
+};
+
+/// What became of one rung, told once, with the figures that decided.
+struct ControlEvent {
+  enum class What { tried, kept, undone, confirmed, inconclusive, released, state };
+  What what = What::state;
+  std::string rung;   ///< empty for `state`
+  std::string text;   ///< a sentence
+  double before = 0;  ///< mean observation
+  double after = 0;
+
+  bool operator==(const ControlEvent&) const = default;
+};
+[[nodiscard]] std::string_view to_string(ControlEvent::What what);
+
+struct ControlOutput {
+  ControlState state = ControlState::observing;
+  std::vector<std::string> engaged;  ///< rungs that have to be in force now
+  std::vector<ControlEvent> events;
+
+  bool operator==(const ControlOutput&) const = default;
+};
+
+/// A value; its owner keeps one for each target. Memory is bounded by the number of rungs.
+class Controller {
+ public:
+  explicit Controller(const ControlSettings& settings)
+      : settings_(settings), relax_after_(settings.relax_after) {}
+  [[nodiscard]] ControlOutput step(const ControlInput& input);
+  [[nodiscard]] const ControlSettings& settings() const { return settings_; }
+
+ private:
+  struct Sample {
+    double observation = 0;
+    double rival = 0;
+  };
+  /// The last few observations made under the same setting of the levers.
+  class Stretch {
+   public:
+    void add(const Sample& sample);
+    void clear() { samples_.clear(); }
+    [[nodiscard]] std::size_t size() const { return samples_.size(); }
+    [[nodiscard]] double mean() const;
+    [[nodiscard]] double mean_rival() const;
+
+   private:
+    std::deque<Sample> samples_;
+  };
+  struct Memory {
+    std::string name;
+    std::optional<Moment> blocked_until;
+    std::optional<Moment> changed;
+    std::uint32_t helped = 0;  ///< times in a row, each after a time without it
+    double gain = 0;           ///< share of the observation that it took away, when last seen
+    double watts = 0;
+  };
+  /// A rung that was just engaged, or just let go again to see whether that makes it worse.
+  struct Experiment {
+    std::string rung;
+    bool reversal = false;
+    Stretch before;
+    Moment settled{0};
+  };
+
+  [[nodiscard]] Memory& memory(const std::string& name);
+  [[nodiscard]] bool is_engaged(const std::string& name) const;
+  [[nodiscard]] bool may_change(const std::string& name, Moment now);
+  [[nodiscard]] const Rung* next_rung(const ControlInput& input);
+  [[nodiscard]] std::string saturation(const ControlInput& input);
+  void observe(const ControlInput& input);
+  void drop_unavailable(const ControlInput& input, ControlOutput& output);
+  void conclude(const ControlInput& input, ControlOutput& output);
+  void conclude_reversal(const ControlInput& input, ControlOutput& output);
+  void climb(const ControlInput& input, ControlOutput& output);
+  void relax(const ControlInput& input, ControlOutput& output);
+  void let_go(Moment now, ControlOutput& output, const std::string& why);
+  void engage(const Rung& rung, Moment now);
+  [[nodiscard]] std::string least_worth();
+  void disengage(const std::string& name, Moment now);
+  void fresh_start();
+  void enter(ControlState state, ControlOutput& output, const std::string& why);
+  [[nodiscard]] ControlState judge() const;
+
+  ControlSettings settings_;
+  ExceedanceTest test_;
+  Stretch stretch_;
+  std::vector<std::string> engaged_;
+  std::vector<Memory> memories_;
+  std::optional<Experiment> experiment_;
+  std::optional<Moment> observed_;    ///< when last
+  std::optional<Moment> worked_;      ///< when last
+  std::optional<Moment> rival_gone_;  ///< since when
+  std::optional<Moment> relaxed_;     ///< when last
+  Moment relax_after_{0};
+  ControlState state_ = ControlState::observing;
+};
+
+}  // namespace apusched::core

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+
+#include "doubles/fake_meters.hpp"
+#include "service_fixture.hpp"
+
+namespace apusched::app {
+namespace {
+
+using What = core::ControlEvent::What;
+
+class ControlLoopTest : public ServiceTest {
+ protected:
+  void SetUp() override { meters_port_ = &meters_; }
+
+  core::RegistrationId engine(int pid, const std::string& profile = "llm-interactive") {
+    if (!world_.processes.contains(pid)) world_.add(pid);
+    meters_.add(pid, pid);
+    meters_.work(pid, 10, 0us);
+    return added(pid, profile);
+  }
+  /// Lets ticks pass in which the thread waits so long for each of its slices.
+  void run(std::chrono::milliseconds time, std::chrono::nanoseconds wait, double others,
+           int tid = 50) {
+    for (auto left = time; left > 0ms; left -= config_.control.tick) {
+      if (wait >= 0ns) meters_.work(tid, 10, wait);
+      meters_.pass(config_.control.tick, others);
+      loop_.advance(config_.control.tick);
+      loop_.settle();
+    }
+  }
+  bool told(What what) {
+    return std::ranges::any_of(report_.events,
+                               [&](const core::ControlEvent& event) { return event.what == what; });
+  }
+  std::string state(core::RegistrationId id) {
+    const auto view = service_->view(id);
+    return view && view->control ? view->control->state : "none";
+  }
+
+  doubles::FakeMeters meters_;
+};
+
+TEST_F(ControlLoopTest, holds_the_group_lever_more_strongly_while_others_make_it_wait) {
+  start();
+  const auto id = engine(50);
+  run(2s, 20us, 0.0);
+  EXPECT_EQ(state(id), "meeting");
+  EXPECT_EQ(autogroup(), -10);
+  run(500ms, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -20);
+  EXPECT_EQ(lever(id, LeverKind::autogroup)->value, "-20");
+  run(2s, 50us, 0.9);
+  EXPECT_TRUE(told(What::kept));
+  EXPECT_EQ(state(id), "meeting");
+  run(2s, 20us, 0.0);
+  EXPECT_EQ(autogroup(), -10);
+  remove(id);
+  EXPECT_EQ(autogroup(), 0);
+  expect_clean();
+}
+
+TEST_F(ControlLoopTest, undoes_a_lever_that_does_not_help_and_says_so) {
+  start();
+  const auto id = engine(50);
+  run(6s, 2ms, 0.9);
+  EXPECT_TRUE(told(What::undone));
+  EXPECT_EQ(autogroup(), -10);
+  const auto lines = service_->history(100);
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const HistoryLine& line) {
+    return line.what == "undone" && line.lever == "autogroup" && line.before_us > 1000;
+  }));
+  remove(id);
+}
+
+TEST_F(ControlLoopTest, a_release_in_the_middle_restores_the_original) {
+  start();
+  const auto id = engine(50);
+  run(500ms, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -20);
+  remove(id);
+  EXPECT_EQ(autogroup(), 0);
+  expect_clean();
+}
+
+TEST_F(ControlLoopTest, a_process_that_dies_in_the_middle_leaves_nothing_behind) {
+  start();
+  engine(50);
+  world_.add(60);  // its session lives on
+  run(500ms, 2ms, 0.9);
+  exit(50);
+  loop_.settle();
+  EXPECT_EQ(autogroup(), 0);
+  expect_clean();
+}
+
+TEST_F(ControlLoopTest, a_profile_without_target_has_no_timer_and_no_meters) {
+  start();
+  const auto id = engine(50, "background");
+  scan();
+  EXPECT_EQ(meters_.opened, 0);
+  EXPECT_EQ(state(id), "none");
+}
+
+TEST_F(ControlLoopTest, reads_no_more_threads_in_a_tick_than_it_may) {
+  start();
+  config_.limits.max_processes = 256;
+  for (int pid = 100; pid < 200; ++pid) {
+    world_.add(pid);
+    for (int i = 0; i < 10; ++i) {
+      meters_.add(pid, pid * 100 + i);
+      meters_.work(pid * 100 + i, 1, 0us, 1ms);
+    }
+    added(pid);
+  }
+  for (auto& [tid, times] : meters_.times) times.ran += 10ms;
+  scan();
+  loop_.advance(config_.control.tick);
+  meters_.reads = 0;
+  loop_.advance(config_.control.tick);
+  EXPECT_LE(meters_.reads, 100);  // one of each, where 64 are too few for two
+}
+
+TEST_F(ControlLoopTest, keeps_the_meter_of_a_thread_that_still_matters) {
+  start();
+  engine(50);
+  run(5s, 20us, 0.0);
+  EXPECT_EQ(meters_.opened, 1);
+}
+
+TEST_F(ControlLoopTest, goes_on_when_a_thread_ends) {
+  start();
+  const auto id = engine(50);
+  meters_.add(50, 51);
+  meters_.work(51, 10, 0us, 1ms);
+  run(1s, 20us, 0.0);
+  meters_.ended.insert(doubles::tid_of(51));
+  meters_.members[pid_of(50)].erase(doubles::tid_of(51));
+  run(1s, 20us, 0.0);
+  EXPECT_EQ(state(id), "meeting");
+}
+
+TEST_F(ControlLoopTest, an_idle_process_is_no_reason_to_hold_anything_strongly) {
+  start();
+  const auto id = engine(50);
+  run(500ms, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -20);
+  run(2s, -1ns, 0.9);
+  EXPECT_EQ(state(id), "idle");
+  EXPECT_EQ(autogroup(), -10);
+}
+
+TEST_F(ControlLoopTest, where_no_group_lever_can_act_it_says_why) {
+  world_.add(50).cpu_group = "/docker";
+  start();
+  const auto id = engine(50);
+  run(2s, 2ms, 0.9);
+  EXPECT_EQ(state(id), "saturated");
+  EXPECT_NE(service_->view(id)->control->why.find("autogroup cannot act"), std::string::npos)
+      << service_->view(id)->control->why;
+}
+
+TEST_F(ControlLoopTest, a_dry_run_observes_and_changes_nothing) {
+  start(true);
+  const auto id = engine(50);
+  run(2s, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), 0);
+  EXPECT_EQ(state(id), "saturated");
+}
+
+TEST_F(ControlLoopTest, an_operators_change_in_the_middle_ends_it) {
+  start();
+  const auto id = engine(50);
+  run(500ms, 2ms, 0.9);
+  ASSERT_EQ(autogroup(), -20);
+  world_.autogroups.at("/autogroup-1") = 3;
+  run(3s, 20us, 0.0);
+  EXPECT_EQ(autogroup(), 3);
+  EXPECT_EQ(outcome(id, LeverKind::autogroup), Outcome::contended);
+  remove(id);
+  EXPECT_EQ(autogroup(), 3);
+}
+
+}  // namespace
+}  // namespace apusched::app
