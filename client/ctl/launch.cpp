@@ -26,8 +26,9 @@ LaunchPlan plan_launch(const Environment& wanted, const Lookup& existing) {
     } else if (!there || there->empty()) {
       plan.set[name] = value;
     } else if (name == "HSA_TOOLS_LIB") {
-      plan.set[name] =
-          lists(*there, value) ? std::string(*there) : std::string(*there) + " " + value;
+      auto& tools = plan.set[name];
+      tools = *there;
+      if (!lists(*there, value)) tools.append(" ").append(value);
     } else if (*there != value) {
       plan.notes.push_back(name + "=" + std::string(*there) + " is kept; the profile would set " +
                            value);

@@ -129,25 +129,21 @@ void ControlLoop::tick() {
 
 ControlLoop::Sample ControlLoop::sample(Target& target) {
   Sample result;
-  nanoseconds waited{0};
-  std::uint64_t slices = 0;
   for (auto item = target.threads.begin(); item != target.threads.end();) {
     const auto times = item->second.meter->read();
     if (!times) {
       item = target.threads.erase(item);
       continue;
     }
-    if (const auto last = std::exchange((item++)->second.last, *times)) {
-      if (times->ran > last->ran) result.worked = true;
-      waited += times->waited - last->waited;
-      slices += times->slices - last->slices;
-    }
+    const auto last = std::exchange((item++)->second.last, *times);
+    if (!last || times->ran <= last->ran) continue;
+    result.worked = true;
+    // The thread that waits longest decides: work is handed from one to the next. One that kept
+    // its CPU all the time has waited for none.
+    const auto slices = std::max<std::uint64_t>(1, times->slices - last->slices);
+    const auto wait = microseconds(times->waited - last->waited) / static_cast<double>(slices);
+    result.wait_us = std::max(result.wait_us.value_or(0), wait);
   }
-  // A thread that kept its CPU all the time has waited for none.
-  if (slices > 0)
-    result.wait_us = microseconds(waited) / static_cast<double>(slices);
-  else if (result.worked)
-    result.wait_us = 0;
   return result;
 }
 
