@@ -10,8 +10,14 @@
 namespace apusched::ctl {
 namespace {
 
+std::string between_blanks(std::string_view text) {
+  std::string padded = " ";
+  padded.append(text).append(" ");
+  return padded;
+}
+
 bool lists(std::string_view tools, std::string_view tool) {
-  return (" " + std::string(tools) + " ").find(" " + std::string(tool) + " ") != std::string::npos;
+  return between_blanks(tools).find(between_blanks(tool)) != std::string::npos;
 }
 
 }  // namespace
