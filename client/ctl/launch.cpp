@@ -36,8 +36,8 @@ LaunchPlan plan_launch(const Environment& wanted, const Lookup& existing) {
       tools = *there;
       if (!lists(*there, value)) tools.append(" ").append(value);
     } else if (*there != value) {
-      plan.notes.push_back(name + "=" + std::string(*there) + " is kept; the profile would set " +
-                           value);
+      auto& note = plan.notes.emplace_back(name);
+      note.append("=").append(*there).append(" is kept; the profile would set ").append(value);
     }
   }
   return plan;
