@@ -34,7 +34,8 @@ ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
 std::string agent_text(const AgentView& agent) {
   std::string text = std::to_string(agent.queues) + (agent.queues == 1 ? " queue, " : " queues, ") +
                      std::to_string(agent.submitted) + " dispatches";
-  for (const auto& [gpu, mask] : agent.masks) text += ", CUs " + mask + " of " + gpu;
+  for (const auto& [gpu, mask] : agent.masks)
+    text.append(", CUs ").append(mask).append(" of ").append(gpu);
   return text;
 }
 

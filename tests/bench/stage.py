@@ -110,6 +110,16 @@ def make_stage(**options):
     return Stage()
 
 
+def make_gpu_machine():
+    """The integration tests' own machine, with the software APU and the built-in profiles."""
+    sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+    import harness
+
+    machine = harness.Machine(with_systemd=False)
+    machine.config = machine.write("apuschedd.yaml", "gpu:\n  helper_user: nobody\n")
+    return machine
+
+
 def repetitions(command):
     """Runs a measuring client; its repetitions, one dictionary each."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
