@@ -132,6 +132,26 @@ class RocmSmi(unittest.TestCase):
                     self.assertIn(word, out)
                 self.assertIn("End of ROCm SMI Log", out)
 
+    def test_tells_all_it_knows_in_json(self):
+        for name in (*models(), *MACHINES):
+            with self.subTest(model=name):
+                answer = json.loads(self.rocm_smi(name, "-a", "--json"))
+                cards = [card for key, card in answer.items() if key.startswith("card")]
+                self.assertEqual(len(cards), len(MACHINES.get(name, "1")))
+                for card in cards:
+                    self.assertEqual(card["Performance Level"], "auto")
+                    self.assertEqual(card["GPU use (%)"], "0")
+                self.assertIn("Driver version", answer["system"])
+
+    def test_has_no_json_of_its_short_view(self):
+        for model in models():
+            with self.subTest(model=model):
+                result = subprocess.run([str(RUN), "--model", model, "--", "rocm-smi", "--json"],
+                                        check=False, capture_output=True, text=True,
+                                        timeout=PATIENCE)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("Cannot print JSON/CSV output for concise output", result.stdout)
+
     def test_answers_in_json(self):
         for model in models():
             with self.subTest(model=model):
