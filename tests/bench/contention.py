@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""A critical loop with CPU hogs beside it, in the group trees that one machine without units has."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import stage
+
+HOGS = 2 * os.cpu_count()
+TREES = ("another session", "each its own session", "same session")
+PERIOD_US, WORK_US = 2000, 100
+# Each stops itself and waits for start().
+HOG = "kill -STOP $$; while :; do :; done"
+# The closed loop and nothing else: no lever is held before it asks for one.
+LOOP_ONLY = """profiles:
+  loop-only:
+    class: critical
+    autogroup_nice: 0
+    target_wait_us: 100
+"""
+
+
+class Beside:
+    """The loop, and hogs that stand still until start(). All are ended by close()."""
+
+    def __init__(self, tree):
+        self.started, self.hogs = [], []
+        command = self.loop_command()
+        if tree == "same session":
+            script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + 'exec "$@"'
+            command = ["/bin/sh", "-c", script, "loop", *command]
+        elif tree == "another session":
+            script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + "wait"
+            session = self._spawn(["/bin/sh", "-c", script])
+            self.hogs = [int(session.stdout.readline()) for _ in range(HOGS)]
+        elif tree == "each its own session":
+            self.hogs = [self._spawn(["/bin/sh", "-c", HOG]).pid for _ in range(HOGS)]
+        else:
+            raise stage.BrokenRun(f"there is no tree {tree}")
+        self.loop = self._spawn(command, stdin=subprocess.PIPE)
+        self.pid = self.loop.pid
+        if tree == "same session":
+            self.hogs = [int(self.loop.stdout.readline()) for _ in range(HOGS)]
+        self.await_ready()
+        for pid in self.hogs:
+            wait_until_stopped(pid)
+
+    def loop_command(self):
+        return [stage.program("bench_dispatch_loop"), str(PERIOD_US), str(WORK_US)]
+
+    def await_ready(self):
+        if self.loop.stdout.readline() != "ready\n":
+            raise stage.BrokenRun("the dispatch loop did not start")
+
+    def _spawn(self, command, **options):
+        process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE,
+                                   text=True, **options)
+        self.started.append(process)
+        return process
+
+    def command(self, word):
+        self.loop.stdin.write(word + "\n")
+        self.loop.stdin.flush()
+        return json.loads(self.loop.stdout.readline()) if word != "begin" else None
+
+    def threads(self):
+        return [int(tid) for tid in os.listdir(f"/proc/{self.pid}/task")]
+
+    def start(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGCONT)
+        return time.monotonic()
+
+    def stop(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGSTOP)
+        return time.monotonic()
+
+    def close(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGKILL)
+        for process in self.started:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+
+
+class ApuLoop(Beside):
+    """tests/workloads/decode on the software APU, through the real HSA runtime: 100 rounds of four
+    kernels a second. It measures what comes after `skip` seconds, until `seconds` later."""
+
+    def __init__(self, tree, machine, skip, seconds):
+        self.machine, self.skip, self.seconds = machine, skip, seconds
+        super().__init__(tree)
+
+    def loop_command(self):
+        decode = os.path.join(os.environ["APUSCHED_BUILD_DIR"], "tests", "softapu", "workloads",
+                              "decode")
+        return [os.path.join(os.path.dirname(os.path.dirname(decode)), "softapu-run"), "--join",
+                self.machine.apu, "--", decode, "--rate", "100", "--kernels", "4", "--skip",
+                str(self.skip), "--duration", str(self.skip + self.seconds)]
+
+    def await_ready(self):
+        if json.loads(self.loop.stdout.readline()).get("event") != "ready":
+            raise stage.BrokenRun("the decode loop did not start")
+
+    def command(self, word):
+        if word != "end":
+            return None
+        final = json.loads(self.loop.stdout.readline())
+        return {"rounds": final["rounds"], "missed": final["missed_periods"],
+                **final["dispatch_latency_us"]}
+
+
+def wait_until_stopped(pid):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "T":
+                return
+        time.sleep(0.01)
+    raise stage.BrokenRun(f"the hog {pid} does not stop")
+
+
+def cpu_s(pids):
+    """Of all threads, since they began."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def machine_s():
+    """(busy, all) CPU seconds of the machine; what a hypervisor took counts as busy."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(field) for field in file.readline().split()[1:9]]
+    per_second = os.sysconf("SC_CLK_TCK")
+    return (sum(ticks) - ticks[3] - ticks[4]) / per_second, sum(ticks) / per_second
+
+
+class Usage:
+    """What the hogs got, and what share of the machine went to neither them nor the loop."""
+
+    def __init__(self, beside):
+        self.beside = beside
+        self.hogs, self.own = cpu_s(beside.hogs), cpu_s([beside.pid])
+        self.busy, self.all = machine_s()
+
+    def end(self):
+        hogs = cpu_s(self.beside.hogs) - self.hogs
+        own = cpu_s([self.beside.pid]) - self.own
+        busy, everything = machine_s()
+        span = everything - self.all
+        foreign = (busy - self.busy - hogs - own) / span if span > 0 else 0
+        return {"hogs": hogs * os.cpu_count() / span if span > 0 else 0,
+                "foreign": max(0.0, foreign)}
+
+
+def write_autogroup(pid, nice):
+    with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as file:
+        file.write(str(nice))
+
+
+def history(machine, pid):
+    """What the closed loop did for that process: (when on the monotonic clock, what, lever)."""
+    out = machine.ctl("history", "-n", "512", "--json")
+    now = time.monotonic()
+    return [(now - line["seconds_ago"], line["what"], line["lever"])
+            for line in json.loads(out.stdout)["lines"] if line["pid"] == pid]
+
+
+def writes(lines, since, until):
+    """Changes of a lever: each `tried`, `undone` and `released` is one write."""
+    return [line for line in lines
+            if line[1] in ("tried", "undone", "released") and since <= line[0] < until]
