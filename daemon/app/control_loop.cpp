@@ -38,29 +38,31 @@ core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) con
   return settings;
 }
 
+void ControlLoop::begin(const Registration& registration) {
+  const auto id = registration.id;
+  if (meters_ == nullptr || !config_.control.enabled || !registration.profile.target_wait) return;
+  const auto [found, fresh] = targets_.try_emplace(id, settings_of(registration.profile));
+  auto& target = found->second;
+  if (fresh) {
+    target.pid = registration.key.pid;
+    if (log_ != nullptr) log_->began(id, target.controller.settings());
+  }
+  choose_threads(target, registration);
+  std::erase_if(target.used,
+                [&](const auto& item) { return !registration.members.contains(item.first); });
+  for (const auto& [pid, member] : registration.members) target.used.try_emplace(pid, std::nullopt);
+  if (!timer_) arm();
+}
+
+void ControlLoop::end(core::RegistrationId id) {
+  targets_.erase(id);
+  if (!targets_.empty()) return;
+  timer_.reset();
+  machine_.reset();
+}
+
 void ControlLoop::follow(const Registrations& registrations) {
-  if (meters_ == nullptr || !config_.control.enabled) return;
-  std::erase_if(targets_, [&](const auto& item) { return !registrations.contains(item.first); });
-  for (const auto& [id, registration] : registrations) {
-    if (!registration.profile.target_wait) continue;
-    auto found = targets_.find(id);
-    if (found == targets_.end()) {
-      found = targets_.emplace(id, Target(settings_of(registration.profile))).first;
-      found->second.pid = registration.key.pid;
-      if (log_ != nullptr) log_->began(id, found->second.controller.settings());
-    }
-    choose_threads(found->second, registration);
-    std::erase_if(found->second.used,
-                  [&](const auto& item) { return !registration.members.contains(item.first); });
-    for (const auto& [pid, member] : registration.members)
-      found->second.used.try_emplace(pid, std::nullopt);
-  }
-  if (targets_.empty()) {
-    timer_.reset();
-    machine_.reset();
-  } else if (!timer_) {
-    arm();
-  }
+  for (const auto& [id, registration] : registrations) begin(registration);
 }
 
 std::size_t ControlLoop::threads_each() const {
@@ -104,8 +106,13 @@ void ControlLoop::choose_threads(Target& target, const Registration& registratio
   target.threads = std::move(chosen);
 }
 
+/// While all of them are idle, no more often than they are scanned anyway.
 void ControlLoop::arm() {
-  timer_ = loop_.after(config_.control.tick, [this] {
+  const bool idle = std::ranges::all_of(
+      targets_, [](const auto& item) { return item.second.state == core::ControlState::idle; });
+  const auto delay =
+      idle ? std::max(config_.control.tick, config_.limits.scan_interval) : config_.control.tick;
+  timer_ = loop_.after(delay, [this] {
     const auto done = std::move(timer_);
     tick();
     if (!targets_.empty()) arm();

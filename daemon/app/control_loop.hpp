@@ -43,7 +43,10 @@ class ControlLoop {
     state_changed_ = std::move(changed);
   }
 
-  /// Once per scan: which registrations there are, and which of their threads matter.
+  /// A registration is there, or has changed: which of its threads matter.
+  void begin(const Registration& registration);
+  void end(core::RegistrationId id);
+  /// Once per scan: all of them again.
   void follow(const Registrations& registrations);
   [[nodiscard]] std::optional<ControlView> view(core::RegistrationId id) const;
   /// The newest last.

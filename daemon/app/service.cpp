@@ -270,7 +270,7 @@ void Service::follow_up(core::RegistrationId id) {
     for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
   gpu_watch_.update(worked);
   follow_agents();
-  control_.follow(registrations_);
+  control_.begin(registration);
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -284,7 +284,7 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
   agent_watch_.update(registrations_);
-  control_.follow(registrations_);
+  control_.end(id);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();

@@ -17,6 +17,7 @@ class FakeMeters final : public ports::Meters {
     return std::make_unique<Meter>(*this, tid);
   }
   core::Result<std::vector<ThreadRan>> threads(core::Pid pid, std::uint32_t limit) override {
+    ++listed;
     std::vector<ThreadRan> result;
     for (const auto tid : members[pid])
       if (result.size() < limit) result.push_back({tid, times[tid].ran});
@@ -55,6 +56,7 @@ class FakeMeters final : public ports::Meters {
   ports::MachineTimes machine_times;
   int opened = 0;
   int reads = 0;
+  int listed = 0;  ///< times the threads of a process were listed
 
  private:
   class Meter final : public ports::ThreadMeter {

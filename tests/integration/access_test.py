@@ -63,7 +63,11 @@ class Access(MachineTest):
         done = self.as_user(m, "register", str(victim.pid), "--profile", "background")
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(m.log_text(), before)
-        self.assertEqual(self.as_user(m, "status").returncode, 0)
+        for command in (["status"], ["history"], ["explain", str(victim.pid)]):
+            done = self.as_user(m, *command)
+            self.assertEqual(done.returncode, 0, f"{command}: {done.stderr}")
+        # It may ask for the environment, but not register.
+        self.assertEqual(self.as_user(m, "run", "--", "/bin/true").returncode, 4)
         m.register(victim.pid, "background")
         self.assertEqual(set(nices(victim.pid).values()), {10})
 

@@ -88,7 +88,10 @@ access() {
   local pid
   pid=$(property victim MainPID)
   check "nobody may read" as_nobody apuschedctl status
+  check "nobody may ask why" says "nothing of it" as_nobody apuschedctl explain "$pid"
+  check "nobody may read the history" as_nobody apuschedctl history
   check "nobody may not register" exits_with 4 as_nobody apuschedctl register "$pid" -p background
+  check "nobody may not run" exits_with 4 as_nobody apuschedctl run -- true
   check "it is the bus that stops nobody" says "Rejected send message" \
     nobody_calls org.apusched1 /org/apusched1 org.apusched1.Manager.RegisterPid "uint32:$pid" string:background
   let_everyone_send
@@ -131,6 +134,15 @@ values_change_and_come_back() {
   check "the CPU weight is not set again" eventually property_is llama CPUWeight "[not set]"
   check "no drop-in is left" eventually no_drop_in llama
   check "unregistering it twice is told" exits_with 5 apuschedctl unregister "$pid"
+}
+
+programs_are_run() {
+  check "run becomes the program" exits_with 7 apuschedctl run -p background -- sh -c 'exit 7'
+  check "which has the settings" says 10 apuschedctl run -p background -- nice
+  check "and the agent" says libapusched-agent.so apuschedctl run -p background -- printenv HSA_TOOLS_LIB
+  check "which is installed" test -r "$(apuschedctl run -p background -- printenv HSA_TOOLS_LIB)"
+  check "agents of every user may connect" says "rw-rw-rw-" ls -l /run/apusched/agent.sock
+  check "a program that is not there is told" exits_with 127 apuschedctl run -- /nonexistent
 }
 
 # systemd keeps the drop-ins of a transient unit beside its file, and removes both with it.
@@ -222,6 +234,7 @@ set_up
 unit_starts
 access
 values_change_and_come_back
+programs_are_run
 transient_unit
 dies_and_comes_back
 hangs_and_comes_back

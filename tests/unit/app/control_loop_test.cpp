@@ -150,6 +150,27 @@ TEST_F(ControlLoopTest, an_idle_process_is_no_reason_to_hold_anything_strongly) 
   EXPECT_EQ(autogroup(), -10);
 }
 
+TEST_F(ControlLoopTest, idle_processes_are_looked_at_no_more_often_than_they_are_scanned) {
+  start();
+  engine(50);
+  run(1s, 20us, 0.0);
+  run(2s, -1ns, 0.0);
+  meters_.reads = 0;
+  run(5s, -1ns, 0.0);
+  EXPECT_LE(meters_.reads, 11);
+  run(1s, 20us, 0.0);
+  EXPECT_GT(meters_.reads, 15);
+}
+
+TEST_F(ControlLoopTest, a_registration_or_a_release_looks_at_no_other_process) {
+  start();
+  engine(50);
+  const auto id = engine(60);
+  const auto listed = meters_.listed;
+  remove(id);
+  EXPECT_EQ(meters_.listed, listed);
+}
+
 TEST_F(ControlLoopTest, where_no_group_lever_can_act_it_says_why) {
   world_.add(50).cpu_group = "/docker";
   start();
