@@ -24,7 +24,7 @@ LOOP_ONLY = """profiles:
 
 
 class Beside:
-    """The loop, and hogs that stand still until start(). All are ended by close()."""
+    """The loop, and hogs that stand still until start(); none without a tree. close() ends all."""
 
     def __init__(self, tree):
         self.started, self.hogs = [], []
@@ -38,7 +38,7 @@ class Beside:
             self.hogs = [int(session.stdout.readline()) for _ in range(HOGS)]
         elif tree == "each its own session":
             self.hogs = [self._spawn(["/bin/sh", "-c", HOG]).pid for _ in range(HOGS)]
-        else:
+        elif tree is not None:
             raise stage.BrokenRun(f"there is no tree {tree}")
         self.loop = self._spawn(command, stdin=subprocess.PIPE)
         self.pid = self.loop.pid
