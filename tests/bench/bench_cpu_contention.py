@@ -20,30 +20,58 @@ import stage
 
 PROFILES = {"managed": "llm-interactive", "managed, loop only": "loop-only"}
 WAYS = ("alone", "unmanaged", "renice main", "renice all", "gamemoded", "by hand", *PROFILES)
+ATTEMPTS = 3
 LEAD_S, SETTLE_S, RELEASE_S = 0.5, 1.5, 3.0
 ORACLE_GOAL, CUT_GOAL, FAIL_GOAL, LOSS_GOAL = 1.1, 0.17, 0.7, 0.05
 NOTICED_GOAL_MS, RELEASED_GOAL_MS, WRITES_GOAL = 300, 1000, 2
 
 
 class Bench:
-    def __init__(self, machine, seconds, apu):
-        self.machine, self.seconds, self.apu = machine, seconds, apu
+    """One tree, on a machine of its own."""
+
+    def __init__(self, tree, chosen):
+        self.tree, self.seconds, self.apu = tree, chosen.seconds, chosen.apu
+        self.most_foreign = chosen.foreign / 100
+        in_units = tree in contention.UNITS
+        self.machine = stage.make_stage(contention.LOOP_ONLY, with_gpu=bool(self.apu),
+                                        with_systemd=in_units)
+        self.units = contention.Units(tree, self.machine.control_dir) if in_units else None
         self.ways = [way for way in WAYS if way != "gamemoded" or shutil.which("gamemoded")]
-        self.gamemode = None
+
+    def start(self):
+        self.machine.start_daemon()
         if "gamemoded" in self.ways:
-            machine.start_gamemoded()
+            self.machine.start_gamemoded()
             self.gamemode = dbus.Interface(
-                machine.connection().get_object("com.feralinteractive.GameMode",
-                                                "/com/feralinteractive/GameMode",
-                                                introspect=False), "com.feralinteractive.GameMode")
+                self.machine.connection().get_object("com.feralinteractive.GameMode",
+                                                     "/com/feralinteractive/GameMode",
+                                                     introspect=False),
+                "com.feralinteractive.GameMode")
 
-    def beside(self, tree):
-        if self.apu:
-            return contention.ApuLoop(tree, self.machine, LEAD_S + SETTLE_S, self.seconds)
-        return contention.Beside(tree)
+    def close(self):
+        self.machine.close()
+        if self.units:
+            self.units.close()
 
-    def once(self, tree, way):
-        beside = self.beside(tree)
+    def beside(self):
+        made = (contention.ApuLoop(self.tree, self.machine, LEAD_S + SETTLE_S, self.seconds)
+                if self.apu else contention.Beside(self.tree))
+        if self.units:
+            self.units.put(made)
+        return made
+
+    def quietest(self, way):
+        best = None
+        for _ in range(ATTEMPTS):
+            made = self.once(way)
+            if best is None or made["foreign"] < best["foreign"]:
+                best = made
+            if self.units or best["foreign"] <= self.most_foreign:
+                break
+        return best
+
+    def once(self, way):
+        beside = self.beside()
         try:
             self.treat(way, beside)
             time.sleep(LEAD_S)  # the hogs begin in the middle of its life
@@ -74,13 +102,18 @@ class Bench:
         elif way == "by hand":
             for tid in beside.threads():
                 os.setpriority(os.PRIO_PROCESS, tid, -20)
-            contention.write_autogroup(beside.pid, -20)
+            if self.units:
+                contention.write(f"{self.units.decides}/cpu.shares", 102400)
+            else:
+                contention.write_autogroup(beside.pid, -20)
         elif way in PROFILES:
             self.machine.register(beside.pid, PROFILES[way])
 
     def untreat(self, way, beside):
         if way == "gamemoded":
             self.gamemode.UnregisterGame(dbus.Int32(beside.pid))
+        elif way == "by hand" and self.units:
+            contention.write(f"{self.units.decides}/cpu.shares", 1024)
 
     def decisions(self, pid, begun, steady, ended):
         """An APU loop is over when the hogs are: its release is not one by the closed loop."""
@@ -155,24 +188,30 @@ def goal_rows(tree, results):
     return rows
 
 
-def main():
-    chosen = stage.arguments(__doc__.splitlines()[0], seconds=1, repetitions=3, trees=3, apu=0)
-    machine = stage.make_stage(contention.LOOP_ONLY, with_gpu=bool(chosen.apu),
-                               with_systemd=False)
+def measure(tree, chosen):
+    bench = Bench(tree, chosen)
     try:
-        machine.start_daemon()
-        bench = Bench(machine, chosen.seconds, chosen.apu)
-        sections = {}
-        for tree in contention.TREES[: chosen.trees]:
-            results = {way: [] for way in bench.ways}
-            for _ in range(chosen.repetitions):
-                for way in bench.ways:
-                    results[way].append(bench.once(tree, way))
-            rows = [stage.row(f"{tree}: {way}", figures_of(runs)) for way, runs in results.items()]
-            sections[f"{contention.HOGS} hogs, {tree}"] = rows + goal_rows(tree, results)
-        stage.report("cpu_contention", sections, chosen.json)
+        bench.start()
+        results = {way: [] for way in bench.ways}
+        for _ in range(chosen.repetitions):
+            for way in bench.ways:
+                results[way].append(bench.quietest(way))
+        rows = [stage.row(f"{tree}: {way}", figures_of(runs)) for way, runs in results.items()]
+        return rows + goal_rows(tree, results)
     finally:
-        machine.close()
+        bench.close()
+
+
+def main():
+    chosen = stage.arguments(__doc__.splitlines()[0], seconds=1, repetitions=3, trees=5, apu=0,
+                             foreign=20)
+    trees = contention.SESSIONS
+    if os.path.exists(f"{contention.CPU_ROOT}/cpu.shares"):
+        trees += contention.UNITS
+    sections = {}
+    for tree in trees[: chosen.trees]:
+        sections[f"{contention.HOGS} hogs, {tree}"] = measure(tree, chosen)
+    stage.report("cpu_contention", sections, chosen.json)
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ def main():
     try:
         machine.start_daemon()
         sections = {}
-        for tree in contention.TREES[: chosen.trees]:
+        for tree in contention.SESSIONS[: chosen.trees]:
             results, pulsed = {"unmanaged": [], "managed": []}, []
             for _ in range(chosen.repetitions):
                 for way, runs in results.items():

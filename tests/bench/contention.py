@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A critical loop with CPU hogs beside it, in the group trees that one machine without units has."""
+"""A critical loop with CPU hogs beside it, in sessions and, by hand, in units' cgroups (v1 only)."""
 
 import json
 import os
@@ -10,7 +10,9 @@ import time
 import stage
 
 HOGS = 2 * os.cpu_count()
-TREES = ("another session", "each its own session", "same session")
+SESSIONS = ("another session", "each its own session", "same session")
+UNITS = ("two units", "units in different slices")
+CPU_ROOT = "/sys/fs/cgroup/cpu"
 PERIOD_US, WORK_US = 2000, 100
 # Each stops itself and waits for start().
 HOG = "kill -STOP $$; while :; do :; done"
@@ -19,6 +21,7 @@ LOOP_ONLY = """profiles:
   loop-only:
     class: critical
     autogroup_nice: 0
+    cpu_weight: 100
     target_wait_us: 100
 """
 
@@ -32,7 +35,7 @@ class Beside:
         if tree == "same session":
             script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + 'exec "$@"'
             command = ["/bin/sh", "-c", script, "loop", *command]
-        elif tree == "another session":
+        elif tree == "another session" or tree in UNITS:
             script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + "wait"
             session = self._spawn(["/bin/sh", "-c", script])
             self.hogs = [int(session.stdout.readline()) for _ in range(HOGS)]
@@ -117,6 +120,51 @@ class ApuLoop(Beside):
                 **final["dispatch_latency_us"]}
 
 
+class Units:
+    """Groups as systemd makes them for a unit of the loop and one of the hogs, below one group that
+    outweighs whatever else runs on the machine."""
+
+    def __init__(self, tree, control_dir):
+        self.top = f"{CPU_ROOT}/apusched-bench-{os.getpid()}"
+        apart = tree == "units in different slices"
+        self.loop, self.hogs = (self.top + (f"/{slice_}.slice" if apart else "") + f"/{name}.service"
+                                for slice_, name in (("left", "loop"), ("right", "hogs")))
+        for path in (self.loop, self.hogs):
+            os.makedirs(path)
+        write(f"{self.top}/cpu.shares", 262144)
+        write(f"{control_dir}/cpu-group", self.loop)
+        # What decides between the two: siblings are compared.
+        self.decides = os.path.dirname(self.loop) if apart else self.loop
+
+    def put(self, beside):
+        for pid, group in [(beside.pid, self.loop), *((pid, self.hogs) for pid in beside.hogs)]:
+            write(f"{group}/cgroup.procs", pid)
+
+    def close(self):
+        for path in (self.loop, self.hogs):
+            remove(path)
+            if os.path.dirname(path) != self.top:
+                remove(os.path.dirname(path))
+        remove(self.top)
+
+
+def remove(group):
+    """Its processes are dead, but may not be gone yet."""
+    deadline = time.monotonic() + 10
+    while os.path.isdir(group):
+        try:
+            os.rmdir(group)
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise stage.BrokenRun(f"{group} stays: {error}") from error
+            time.sleep(0.02)
+
+
+def write(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(str(value))
+
+
 def wait_until_stopped(pid):
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -164,8 +212,7 @@ class Usage:
 
 
 def write_autogroup(pid, nice):
-    with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as file:
-        file.write(str(nice))
+    write(f"/proc/{pid}/autogroup", nice)
 
 
 def history(machine, pid):
