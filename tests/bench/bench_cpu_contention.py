@@ -26,20 +26,11 @@ ORACLE_GOAL, CUT_GOAL, FAIL_GOAL, LOSS_GOAL = 1.1, 0.17, 0.7, 0.05
 NOTICED_GOAL_MS, RELEASED_GOAL_MS, WRITES_GOAL = 300, 1000, 2
 
 
-class Bench:
-    """One tree, on a machine of its own."""
-
+class Bench(contention.Scene):
     def __init__(self, tree, chosen):
-        self.tree, self.seconds, self.apu = tree, chosen.seconds, chosen.apu
-        self.most_foreign = chosen.foreign / 100
-        in_units = tree in contention.UNITS
-        self.machine = stage.make_stage(contention.LOOP_ONLY, with_gpu=bool(self.apu),
-                                        with_systemd=in_units)
-        self.units = contention.Units(tree, self.machine.control_dir) if in_units else None
+        super().__init__(tree, bool(chosen.apu))
+        self.seconds, self.apu, self.most_foreign = chosen.seconds, chosen.apu, chosen.foreign / 100
         self.ways = [way for way in WAYS if way != "gamemoded" or shutil.which("gamemoded")]
-
-    def start(self):
-        self.machine.start_daemon()
         if "gamemoded" in self.ways:
             self.machine.start_gamemoded()
             self.gamemode = dbus.Interface(
@@ -48,17 +39,11 @@ class Bench:
                                                      introspect=False),
                 "com.feralinteractive.GameMode")
 
-    def close(self):
-        self.machine.close()
-        if self.units:
-            self.units.close()
-
     def beside(self):
-        made = (contention.ApuLoop(self.tree, self.machine, LEAD_S + SETTLE_S, self.seconds)
-                if self.apu else contention.Beside(self.tree))
-        if self.units:
-            self.units.put(made)
-        return made
+        if not self.apu:
+            return super().beside()
+        return self.put(contention.ApuLoop(self.tree, self.machine, LEAD_S + SETTLE_S,
+                                           self.seconds))
 
     def quietest(self, way):
         best = None
@@ -191,7 +176,6 @@ def goal_rows(tree, results):
 def measure(tree, chosen):
     bench = Bench(tree, chosen)
     try:
-        bench.start()
         results = {way: [] for way in bench.ways}
         for _ in range(chosen.repetitions):
             for way in bench.ways:
@@ -205,11 +189,8 @@ def measure(tree, chosen):
 def main():
     chosen = stage.arguments(__doc__.splitlines()[0], seconds=1, repetitions=3, trees=5, apu=0,
                              foreign=20)
-    trees = contention.SESSIONS
-    if os.path.exists(f"{contention.CPU_ROOT}/cpu.shares"):
-        trees += contention.UNITS
     sections = {}
-    for tree in trees[: chosen.trees]:
+    for tree in contention.trees()[: chosen.trees]:
         sections[f"{contention.HOGS} hogs, {tree}"] = measure(tree, chosen)
     stage.report("cpu_contention", sections, chosen.json)
 

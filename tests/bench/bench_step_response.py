@@ -4,7 +4,7 @@
 
 The profile holds no lever until the closed loop asks for one. CPU hogs begin at once, stay, and end
 at once; then, in a second part, they come and go every second. On target is a window of 100 ms whose
-rounds were done, on average, at most the profile's target later than they are alone."""
+rounds were done, on average, at most 50 µs later than they are alone."""
 
 import statistics
 import time
@@ -12,7 +12,7 @@ import time
 import contention
 import stage
 
-TARGET_US, WINDOW_S, QUIET_WINDOWS, QUIET_OF = 100, 0.1, 4, 5
+TARGET_US, WINDOW_S, QUIET_WINDOWS, QUIET_OF = 50, 0.1, 9, 10
 BACK_GOAL_S, OSCILLATION_GOAL, PULSES = 1.0, 0, 5
 BEFORE_S, RELEASE_S = 2.0, 3.0
 
@@ -28,7 +28,7 @@ def windows(trace, since, until):
 
 
 def back_after(means, limit):
-    """Seconds from the step to the first window from which four of five are on target."""
+    """Seconds from the step to the first window from which nine of ten are on target."""
     good = [mean <= limit for mean in means]
     for first in range(len(good) - QUIET_OF + 1):
         if good[first] and sum(good[first:first + QUIET_OF]) >= QUIET_WINDOWS:
@@ -36,11 +36,11 @@ def back_after(means, limit):
     return None
 
 
-def step(machine, tree, managed, seconds):
-    beside = contention.Beside(tree)
+def step(scene, managed, seconds):
+    beside = scene.beside()
     try:
         if managed:
-            machine.register(beside.pid, "loop-only")
+            scene.machine.register(beside.pid, "loop-only")
         beside.command("begin")
         before = time.monotonic()
         time.sleep(BEFORE_S)
@@ -56,7 +56,7 @@ def step(machine, tree, managed, seconds):
                 "off": sum(mean > limit for mean in means) / len(means),
                 "worst": max(late for due, late in trace if begun <= due < ended)}
         if managed:
-            made.update(moves(contention.history(machine, beside.pid), begun, ended))
+            made.update(moves(contention.history(scene.machine, beside.pid), begun, ended))
         return made
     finally:
         beside.close()
@@ -75,11 +75,11 @@ def moves(lines, begun, ended):
     return made
 
 
-def pulses(machine, tree):
+def pulses(scene):
     """Hogs that come and go: how often the lever moves in the ten seconds."""
-    beside = contention.Beside(tree)
+    beside = scene.beside()
     try:
-        machine.register(beside.pid, "loop-only")
+        scene.machine.register(beside.pid, "loop-only")
         time.sleep(BEFORE_S)
         begun = time.monotonic()
         for _ in range(PULSES):
@@ -88,7 +88,7 @@ def pulses(machine, tree):
             beside.stop()
             time.sleep(1)
         ended = time.monotonic()
-        lines = contention.history(machine, beside.pid)
+        lines = contention.history(scene.machine, beside.pid)
         return len(contention.writes(lines, begun, ended)) / (ended - begun)
     finally:
         beside.close()
@@ -120,22 +120,28 @@ def rows_of(tree, results, pulsed):
     return rows
 
 
-def main():
-    chosen = stage.arguments(__doc__.splitlines()[0], seconds=6, repetitions=3, trees=2)
-    machine = stage.make_stage(contention.LOOP_ONLY, with_systemd=False)
+def measure(tree, chosen):
+    scene = contention.Scene(tree)
     try:
-        machine.start_daemon()
-        sections = {}
-        for tree in contention.SESSIONS[: chosen.trees]:
-            results, pulsed = {"unmanaged": [], "managed": []}, []
-            for _ in range(chosen.repetitions):
-                for way, runs in results.items():
-                    runs.append(step(machine, tree, way == "managed", chosen.seconds))
-                pulsed.append(pulses(machine, tree))
-            sections[f"{contention.HOGS} hogs, {tree}"] = rows_of(tree, results, pulsed)
-        stage.report("step_response", sections, chosen.json)
+        results, pulsed = {"unmanaged": [], "managed": []}, []
+        for _ in range(chosen.repetitions):
+            for way, runs in results.items():
+                runs.append(step(scene, way == "managed", chosen.seconds))
+            pulsed.append(pulses(scene))
+        return rows_of(tree, results, pulsed)
     finally:
-        machine.close()
+        scene.close()
+
+
+def main():
+    chosen = stage.arguments(__doc__.splitlines()[0], seconds=6, repetitions=3, trees=3)
+    # In one session no lever of the loop acts; between slices a unit's weight does not.
+    trees = [tree for tree in contention.trees()
+             if tree not in ("same session", "units in different slices")]
+    sections = {}
+    for tree in trees[: chosen.trees]:
+        sections[f"{contention.HOGS} hogs, {tree}"] = measure(tree, chosen)
+    stage.report("step_response", sections, chosen.json)
 
 
 if __name__ == "__main__":
