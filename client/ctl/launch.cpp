@@ -10,8 +10,14 @@
 namespace apusched::ctl {
 namespace {
 
+std::string between_blanks(std::string_view text) {
+  std::string padded = " ";
+  padded.append(text).append(" ");
+  return padded;
+}
+
 bool lists(std::string_view tools, std::string_view tool) {
-  return (" " + std::string(tools) + " ").find(" " + std::string(tool) + " ") != std::string::npos;
+  return between_blanks(tools).find(between_blanks(tool)) != std::string::npos;
 }
 
 }  // namespace
@@ -30,8 +36,8 @@ LaunchPlan plan_launch(const Environment& wanted, const Lookup& existing) {
       tools = *there;
       if (!lists(*there, value)) tools.append(" ").append(value);
     } else if (*there != value) {
-      plan.notes.push_back(name + "=" + std::string(*there) + " is kept; the profile would set " +
-                           value);
+      auto& note = plan.notes.emplace_back(name);
+      note.append("=").append(*there).append(" is kept; the profile would set ").append(value);
     }
   }
   return plan;
