@@ -54,9 +54,10 @@ def program(name):
     return os.path.join(os.environ["APUSCHED_BUILD_DIR"], "tests", "bench", name)
 
 
-def make_stage(**options):
-    """A private bus, optionally with a mocked systemd; the integration tests' own machine, with
-    the configuration and log level of a real installation. APUSCHED_BUILD_DIR must be set."""
+def make_stage(config=CONFIG, with_gpu=False, **options):
+    """A private bus, optionally with a mocked systemd and the software APU; the integration tests'
+    own machine, with the configuration and log level of a real installation. APUSCHED_BUILD_DIR
+    must be set."""
     sys.path.insert(0, os.path.join(HERE, "..", "integration"))
     import harness
 
@@ -65,14 +66,17 @@ def make_stage(**options):
 
     class Stage(harness.Machine):
         def __init__(self):
-            super().__init__(with_gpu=False, **options)
-            self.config = self.write("apuschedd.yaml", CONFIG)
+            super().__init__(with_gpu=with_gpu, **options)
+            helper = "gpu:\n  helper_user: nobody\n" if with_gpu else ""
+            self.config = self.write("apuschedd.yaml", config + helper)
 
         def daemon_command(self, *extra):
             return [
                 harness.DAEMON, "--config", self.config, f"--bus={self.address}",
                 "--sysfs-root", self.sysfs, "--runtime-dir", f"{self.dir}/run",
-                "--systemd-control-dir", self.control_dir, *extra,
+                "--systemd-control-dir", self.control_dir,
+                *(("--gpu-helper", self.helper, "--gpu-write", self.writer) if with_gpu else ()),
+                *extra,
             ]
 
         def start_echo(self):
@@ -108,16 +112,6 @@ def make_stage(**options):
             return process
 
     return Stage()
-
-
-def make_gpu_machine():
-    """The integration tests' own machine, with the software APU and the built-in profiles."""
-    sys.path.insert(0, os.path.join(HERE, "..", "integration"))
-    import harness
-
-    machine = harness.Machine(with_systemd=False)
-    machine.config = machine.write("apuschedd.yaml", "gpu:\n  helper_user: nobody\n")
-    return machine
 
 
 def repetitions(command):

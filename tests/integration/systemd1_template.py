@@ -2,7 +2,8 @@
 """dbusmock template: the part of org.freedesktop.systemd1 that apuschedd uses.
 
 Every process belongs to one service, whose weights can be set; like systemd, a runtime
-SetUnitProperties leaves a drop-in in the control directory."""
+SetUnitProperties leaves a drop-in in the control directory. Where a file "cpu-group" in there names
+a cgroup v1 directory, CPUWeight is put in force in it as systemd would."""
 
 import os
 
@@ -56,3 +57,16 @@ def SetUnitProperties(self, name, runtime, properties):
             text = "" if int(value) == NOT_SET else str(int(value))
             with open(os.path.join(folder, f"50-{key}.conf"), "w", encoding="ascii") as file:
                 file.write(f"[Service]\n{key}={text}\n")
+        if key == "CPUWeight":
+            put_in_force(self.control_dir, int(value))
+
+
+def put_in_force(control_dir, weight):
+    try:
+        with open(os.path.join(control_dir, "cpu-group"), encoding="utf-8") as file:
+            group = file.read().strip()
+    except FileNotFoundError:
+        return
+    shares = 1024 if weight == NOT_SET else max(2, weight * 1024 // 100)
+    with open(os.path.join(group, "cpu.shares"), "w", encoding="ascii") as file:
+        file.write(str(shares))

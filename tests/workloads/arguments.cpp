@@ -23,6 +23,7 @@ Options read_arguments(int argc, char** argv, Shape shape) {
   Shape& s = options.shape;
   double microseconds = static_cast<double>(s.per_workgroup.count()) / 1000;
   double seconds = 0;
+  double skip = 0;
   std::string wait = "blocked";
   app.add_option("--rate", s.rate_hz, "rounds per second, 0: back to back")
       ->check(CLI::Range(0.0, 100000.0))
@@ -45,6 +46,9 @@ Options read_arguments(int argc, char** argv, Shape shape) {
   app.add_option("--duration", seconds, "seconds, 0: until SIGTERM or SIGINT")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  app.add_option("--skip", skip, "seconds whose rounds are not measured, at the beginning")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--kernel-directory", options.kernel_directory, "of kernels-<gfx>.hsaco")
       ->check(CLI::ExistingDirectory);
   try {
@@ -54,6 +58,7 @@ Options read_arguments(int argc, char** argv, Shape shape) {
   }
   s.per_workgroup = from_seconds(microseconds / 1e6);
   options.duration = from_seconds(seconds);
+  options.skip = from_seconds(skip);
   options.busy_wait = wait == "busy";
   return options;
 }

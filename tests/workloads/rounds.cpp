@@ -67,7 +67,7 @@ Rounds::Round* Rounds::next_round() {
   if (period.count() > 0) {
     // A period whose turn passed while earlier rounds were under way gets no round.
     const auto late = (Clock::now() - due_) / period;
-    missed_ += static_cast<std::uint64_t>(std::max<std::int64_t>(late, 0));
+    if (is_measured(due_)) missed_ += static_cast<std::uint64_t>(std::max<std::int64_t>(late, 0));
     due_ += (late + 1) * period;
   }
   Round* round = idle_.back();
@@ -117,7 +117,12 @@ void Rounds::await_rounds() {
   ended_ = Clock::now();
 }
 
+bool Rounds::is_measured(Clock::time_point begun) const {
+  return begun - started_ >= options_.skip;
+}
+
 void Rounds::record(const Round& round) {
+  if (!is_measured(round.submitted)) return;
   const auto now = Clock::now();
   const nanoseconds device_now = system_time();
   const DeviceTimes last = device_times(gpu_, round.last);
@@ -131,7 +136,7 @@ void Rounds::record(const Round& round) {
 }
 
 nlohmann::json Rounds::summary() const {
-  const std::chrono::duration<double> lasted = ended_ - started_;
+  const std::chrono::duration<double> lasted = ended_ - started_ - options_.skip;
   return {{"rounds", rounds_},
           {"kernels", rounds_ * options_.shape.kernels},
           {"missed_periods", missed_},

@@ -45,6 +45,7 @@ class Rounds {
   Round* next_round();
   void submit(Round& round);
   void record(const Round& round);
+  [[nodiscard]] bool is_measured(Clock::time_point begun) const;
 
   softapu::Gpu& gpu_;
   const Options& options_;

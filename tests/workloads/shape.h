@@ -23,6 +23,7 @@ struct Options {
   Shape shape;
   bool busy_wait = false;
   std::chrono::nanoseconds duration{0};  // 0: until SIGTERM or SIGINT
+  std::chrono::nanoseconds skip{0};      // rounds that begin before are not measured
   std::string kernel_directory;          // of kernels-<gfx>.hsaco; empty: search beside the program
 };
 

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT
+"""A critical loop with CPU hogs beside it, in sessions and, by hand, in units' cgroups (v1 only)."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import stage
+
+HOGS = 2 * os.cpu_count()
+SESSIONS = ("another session", "each its own session", "same session")
+UNITS = ("two units", "units in different slices")
+CPU_ROOT = "/sys/fs/cgroup/cpu"
+PERIOD_US, WORK_US = 2000, 100
+# Each stops itself and waits for start().
+HOG = "kill -STOP $$; while :; do :; done"
+# The closed loop and nothing else: no lever is held before it asks for one. The loop waits 6 µs on
+# average alone, and 20 to 50 beside hogs: a few of a hundred waits are of milliseconds.
+LOOP_ONLY = """profiles:
+  loop-only:
+    class: critical
+    autogroup_nice: 0
+    cpu_weight: 100
+    target_wait_us: 20
+"""
+
+
+class Beside:
+    """The loop, and hogs that stand still until start(); none without a tree. close() ends all."""
+
+    def __init__(self, tree):
+        self.started, self.hogs = [], []
+        command = self.loop_command()
+        if tree == "same session":
+            script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + 'exec "$@"'
+            command = ["/bin/sh", "-c", script, "loop", *command]
+        elif tree == "another session" or tree in UNITS:
+            script = f"(exec sh -c '{HOG}') & echo $!\n" * HOGS + "wait"
+            session = self._spawn(["/bin/sh", "-c", script])
+            self.hogs = [int(session.stdout.readline()) for _ in range(HOGS)]
+        elif tree == "each its own session":
+            self.hogs = [self._spawn(["/bin/sh", "-c", HOG]).pid for _ in range(HOGS)]
+        elif tree is not None:
+            raise stage.BrokenRun(f"there is no tree {tree}")
+        self.loop = self._spawn(command, stdin=subprocess.PIPE)
+        self.pid = self.loop.pid
+        if tree == "same session":
+            self.hogs = [int(self.loop.stdout.readline()) for _ in range(HOGS)]
+        self.await_ready()
+        for pid in self.hogs:
+            wait_until_stopped(pid)
+
+    def loop_command(self):
+        return [stage.program("bench_dispatch_loop"), str(PERIOD_US), str(WORK_US)]
+
+    def await_ready(self):
+        if self.loop.stdout.readline() != "ready\n":
+            raise stage.BrokenRun("the dispatch loop did not start")
+
+    def _spawn(self, command, **options):
+        process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE,
+                                   text=True, **options)
+        self.started.append(process)
+        return process
+
+    def command(self, word):
+        self.loop.stdin.write(word + "\n")
+        self.loop.stdin.flush()
+        return json.loads(self.loop.stdout.readline()) if word != "begin" else None
+
+    def threads(self):
+        return [int(tid) for tid in os.listdir(f"/proc/{self.pid}/task")]
+
+    def start(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGCONT)
+        return time.monotonic()
+
+    def stop(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGSTOP)
+        return time.monotonic()
+
+    def close(self):
+        for pid in self.hogs:
+            os.kill(pid, signal.SIGKILL)
+        for process in self.started:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+
+
+class ApuLoop(Beside):
+    """tests/workloads/decode on the software APU, through the real HSA runtime: 100 rounds of four
+    kernels a second. It measures what comes after `skip` seconds, until `seconds` later."""
+
+    def __init__(self, tree, machine, skip, seconds):
+        self.machine, self.skip, self.seconds = machine, skip, seconds
+        super().__init__(tree)
+
+    def loop_command(self):
+        decode = os.path.join(os.environ["APUSCHED_BUILD_DIR"], "tests", "softapu", "workloads",
+                              "decode")
+        return [os.path.join(os.path.dirname(os.path.dirname(decode)), "softapu-run"), "--join",
+                self.machine.apu, "--", decode, "--rate", "100", "--kernels", "4", "--skip",
+                str(self.skip), "--duration", str(self.skip + self.seconds)]
+
+    def await_ready(self):
+        if json.loads(self.loop.stdout.readline()).get("event") != "ready":
+            raise stage.BrokenRun("the decode loop did not start")
+
+    def command(self, word):
+        if word != "end":
+            return None
+        final = json.loads(self.loop.stdout.readline())
+        return {"rounds": final["rounds"], "missed": final["missed_periods"],
+                **final["dispatch_latency_us"]}
+
+
+class Units:
+    """Groups as systemd makes them for a unit of the loop and one of the hogs, below one group that
+    outweighs whatever else runs on the machine."""
+
+    def __init__(self, tree, control_dir):
+        self.top = f"{CPU_ROOT}/apusched-bench-{os.getpid()}"
+        apart = tree == "units in different slices"
+        self.system = f"{self.top}/system.slice"
+        self.loop, self.hogs = (self.top + (f"/{slice_}.slice" if apart else "") + f"/{name}.service"
+                                for slice_, name in (("left", "loop"), ("right", "hogs")))
+        for path in (self.system, self.loop, self.hogs):
+            os.makedirs(path)
+        write(f"{self.top}/cpu.shares", 262144)
+        write(f"{control_dir}/cpu-group", self.loop)
+        # What decides between the two: siblings are compared.
+        self.decides = os.path.dirname(self.loop) if apart else self.loop
+
+    def put(self, beside):
+        for pid, group in [(beside.pid, self.loop), *((pid, self.hogs) for pid in beside.hogs)]:
+            write(f"{group}/cgroup.procs", pid)
+
+    def put_system(self, machine):
+        """The daemon, the bus and systemd's double."""
+        for process in machine.started:
+            write(f"{self.system}/cgroup.procs", process.pid)
+
+    def close(self):
+        for path in (self.system, self.loop, self.hogs):
+            remove(path)
+            if os.path.dirname(path) not in (self.top, CPU_ROOT):
+                remove(os.path.dirname(path))
+        remove(self.top)
+
+
+def remove(group):
+    """Its processes are dead, but may not be gone yet."""
+    deadline = time.monotonic() + 10
+    while os.path.isdir(group):
+        try:
+            os.rmdir(group)
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise stage.BrokenRun(f"{group} stays: {error}") from error
+            time.sleep(0.02)
+
+
+class Scene:
+    """A tree, and a machine of its own with the daemon running."""
+
+    def __init__(self, tree, with_gpu=False):
+        in_units = tree in UNITS
+        self.tree, self.units = tree, None
+        self.machine = stage.make_stage(LOOP_ONLY, with_gpu=with_gpu, with_systemd=in_units)
+        try:
+            if in_units:
+                self.units = Units(tree, self.machine.control_dir)
+            self.machine.start_daemon()
+            if in_units:
+                self.units.put_system(self.machine)
+        except BaseException:
+            self.close()
+            raise
+
+    def beside(self):
+        return self.put(Beside(self.tree))
+
+    def put(self, beside):
+        if self.units:
+            self.units.put(beside)
+        return beside
+
+    def close(self):
+        self.machine.close()
+        if self.units:
+            self.units.close()
+
+
+def trees():
+    return SESSIONS + (UNITS if os.path.exists(f"{CPU_ROOT}/cpu.shares") else ())
+
+
+def write(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(str(value))
+
+
+def wait_until_stopped(pid):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "T":
+                return
+        time.sleep(0.01)
+    raise stage.BrokenRun(f"the hog {pid} does not stop")
+
+
+def cpu_s(pids):
+    """Of all threads, since they began."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def machine_s():
+    """(busy, all) CPU seconds of the machine; what a hypervisor took counts as busy."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(field) for field in file.readline().split()[1:9]]
+    per_second = os.sysconf("SC_CLK_TCK")
+    return (sum(ticks) - ticks[3] - ticks[4]) / per_second, sum(ticks) / per_second
+
+
+class Usage:
+    """What the hogs got, and what share of the machine went to neither them nor the loop."""
+
+    def __init__(self, beside):
+        self.beside = beside
+        self.hogs, self.own = cpu_s(beside.hogs), cpu_s([beside.pid])
+        self.busy, self.all = machine_s()
+
+    def end(self):
+        hogs = cpu_s(self.beside.hogs) - self.hogs
+        own = cpu_s([self.beside.pid]) - self.own
+        busy, everything = machine_s()
+        span = everything - self.all
+        foreign = (busy - self.busy - hogs - own) / span if span > 0 else 0
+        return {"hogs": hogs * os.cpu_count() / span if span > 0 else 0,
+                "foreign": max(0.0, foreign)}
+
+
+def write_autogroup(pid, nice):
+    write(f"/proc/{pid}/autogroup", nice)
+
+
+def history(machine, pid):
+    """What the closed loop did for that process: (when on the monotonic clock, what, lever)."""
+    out = machine.ctl("history", "-n", "512", "--json")
+    now = time.monotonic()
+    return [(now - line["seconds_ago"], line["what"], line["lever"])
+            for line in json.loads(out.stdout)["lines"] if line["pid"] == pid]
+
+
+def writes(lines, since, until):
+    """Changes of a lever: each `tried`, `undone` and `released` is one write."""
+    return [line for line in lines
+            if line[1] in ("tried", "undone", "released") and since <= line[0] < until]
