@@ -2,7 +2,8 @@
 # Benchmarks of the whole: daemon, programs with agents, software APU. Not below a sanitizer.
 if(NOT APUSCHED_SANITIZE)
   set(bench_mask_arguments --rounds 1)
-  foreach(name mask)
+  set(bench_softapu_arguments --seconds 1)
+  foreach(name mask softapu)
     add_test(NAME bench.${name}
       COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/bench_${name}.py ${bench_${name}_arguments})
     set_tests_properties(bench.${name} PROPERTIES LABELS bench TIMEOUT 120 RUN_SERIAL ON

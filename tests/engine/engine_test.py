@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import unittest
+import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -54,8 +55,11 @@ class Engine(MachineTest):
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=5) as answer:
                 return answer.status == 200
+        except urllib.error.HTTPError as loading:
+            loading.close()
         except OSError:
-            return False
+            pass
+        return False
 
     def complete(self, tokens):
         request = urllib.request.Request(
