@@ -69,6 +69,15 @@ profiles:
 """
 
 
+def rocr_major():
+    """Of the runtime below the helper and the workloads."""
+    version = subprocess.run(
+        ["dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libhsa-runtime64-1"],
+        capture_output=True, text=True, check=True,
+    ).stdout
+    return int(version.split(".")[0])
+
+
 def eventually(condition, what, deadline=DEADLINE_S):
     """Waits until `condition` returns something true, and returns that."""
     end = time.monotonic() + deadline

@@ -84,8 +84,22 @@ void EventTable::clear() {
   events_.clear();
 }
 
+template <class Condition>
+void EventTable::sleep(std::unique_lock<std::mutex>& lock, Waiter& waiter,
+                       std::chrono::milliseconds timeout, Condition done) {
+  for (const auto& [id, pending] : waiter.pending)
+    if (pending) events_[id].waiters.push_back(&waiter);
+  if (timeout == kForever)
+    waiter.changed.wait(lock, done);
+  else
+    waiter.changed.wait_for(lock, timeout, done);
+  for (const auto& [id, pending] : waiter.pending)
+    if (const auto it = events_.find(id); it != events_.end())
+      std::erase(it->second.waiters, &waiter);
+}
+
 WaitResult EventTable::wait(std::span<const std::uint32_t> ids, bool all,
-                            std::chrono::milliseconds timeout) {
+                            std::chrono::milliseconds timeout, std::vector<std::uint32_t>* which) {
   std::unique_lock lock(mutex_);
   Waiter waiter;
   for (const std::uint32_t id : ids) {
@@ -98,16 +112,9 @@ WaitResult EventTable::wait(std::span<const std::uint32_t> ids, bool all,
                                      [](const auto& entry) { return entry.second; });
     return all ? still == 0 : static_cast<std::size_t>(still) < waiter.pending.size();
   };
-  if (done()) return WaitResult::signalled;
+  if (!done()) sleep(lock, waiter, timeout, done);
   for (const auto& [id, pending] : waiter.pending)
-    if (pending) events_[id].waiters.push_back(&waiter);
-  if (timeout == kForever)
-    waiter.changed.wait(lock, done);
-  else
-    waiter.changed.wait_for(lock, timeout, done);
-  for (const auto& [id, pending] : waiter.pending)
-    if (const auto it = events_.find(id); it != events_.end())
-      std::erase(it->second.waiters, &waiter);
+    if (!pending && which != nullptr) which->push_back(id);
   return done() ? WaitResult::signalled : WaitResult::timeout;
 }
 

@@ -35,7 +35,9 @@ class EventTable {
   // Sets every event of a type.
   void raise(std::uint32_t type);
   [[nodiscard]] bool is_of_type(std::uint32_t id, std::uint32_t type);
-  WaitResult wait(std::span<const std::uint32_t> ids, bool all, std::chrono::milliseconds timeout);
+  // `which`, where not null, gets those that were set.
+  WaitResult wait(std::span<const std::uint32_t> ids, bool all, std::chrono::milliseconds timeout,
+                  std::vector<std::uint32_t>* which = nullptr);
   // Ends every wait, as closing the device does.
   void clear();
 
@@ -59,6 +61,10 @@ class EventTable {
   };
   static void signal(std::uint32_t id, Event& event);
   static void deliver(std::uint32_t id, Event& event);
+  // Until done() is true, or the time is over. (event_table.cpp)
+  template <class Condition>
+  void sleep(std::unique_lock<std::mutex>& lock, Waiter& waiter, std::chrono::milliseconds timeout,
+             Condition done);
   // True once per thread and age.
   static bool take(Event& event, std::thread::id thread);
 

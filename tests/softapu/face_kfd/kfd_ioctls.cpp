@@ -170,9 +170,12 @@ int KfdProcess::handle(kfd_ioctl_wait_events_args& a) {
   // libhsakmt passes "for ever" as 0xffffffff, and what overflowed as one less.
   const auto timeout =
       a.timeout >= 0xfffffffe ? EventTable::kForever : std::chrono::milliseconds{a.timeout};
-  const WaitResult result = events_.wait(ids, a.wait_for_all != 0, timeout);
+  std::vector<std::uint32_t> which;
+  const WaitResult result = events_.wait(ids, a.wait_for_all != 0, timeout, &which);
+  // Only of an event that was set: what ROCr 6 reads of another is a hang to it.
   if (result == WaitResult::signalled)
-    for (std::uint32_t i = 0; i < a.num_events; i++) describe(data[i]);
+    for (std::uint32_t i = 0; i < a.num_events; i++)
+      if (std::ranges::find(which, ids[i]) != which.end()) describe(data[i]);
   a.wait_result =
       result == WaitResult::timeout ? KFD_IOC_WAIT_RESULT_TIMEOUT : KFD_IOC_WAIT_RESULT_COMPLETE;
   return result == WaitResult::invalid ? EINVAL : 0;

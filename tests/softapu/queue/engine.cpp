@@ -211,12 +211,13 @@ bool Engine::doorbell_waiting() {
                      [](const auto& entry) { return entry.second->rung(); });
 }
 
-// After a reset: nothing of this process runs any more, and who asked for it is told.
+// After a reset or a removal: nothing of this process runs any more. The kernel tells of resets
+// only.
 void Engine::notice_loss() {
   if (lost_ || client().losses == device_.unlocked().faults.losses.load()) return;
   lost_ = true;
   for (auto& [id, queue] : queues_) queue->processor().abandon();
-  events_.raise(EventTable::kHwException);
+  if (!device_.unlocked().faults.has(Fault::gone)) events_.raise(EventTable::kHwException);
 }
 
 bool Engine::step(Plan& plan) {

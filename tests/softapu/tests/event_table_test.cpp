@@ -5,6 +5,7 @@
 
 #include <array>
 #include <future>
+#include <vector>
 
 namespace apusched::softapu {
 namespace {
@@ -72,6 +73,16 @@ TEST(EventTable, waits_for_all_when_asked) {
   table.set(ids[0]);
   table.set(ids[1]);
   EXPECT_EQ(table.wait(ids, true, milliseconds{0}), WaitResult::signalled);
+}
+
+TEST(EventTable, tells_which_of_several_were_set) {
+  EventTable table;
+  const std::array<std::uint32_t, 3> ids{table.create(true), table.create(true),
+                                         table.create(true)};
+  table.set(ids[1]);
+  std::vector<std::uint32_t> which;
+  EXPECT_EQ(table.wait(ids, false, milliseconds{0}, &which), WaitResult::signalled);
+  EXPECT_EQ(which, std::vector{ids[1]});
 }
 
 TEST(EventTable, refuses_unknown_events) {

@@ -44,6 +44,10 @@ def eventually(condition, what):
     raise AssertionError(f"never: {what}")
 
 
+ROCR = run("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libhsa-runtime64-1")
+ROCR_RELEASE = tuple(int(part) for part in ROCR.split("+")[0].split(".")[:2])
+
+
 class Session:
     """A served session; use as a context manager."""
 
