@@ -206,7 +206,8 @@ void GpuWatch::on_sample(const core::PciAddress& address, const ports::ProbeSamp
   if (window == gpu->windows.end()) return;
   if (sample.lost) return window->second.add_lost();
   window->second.add(sample.latency);
-  if (gpu->trouble.empty()) return;
+  // A sample is no answer to what the helper still complains of, as that sysfs is slow.
+  if (gpu->trouble.empty() || gpu->helper->state() == ports::HelperState::degraded) return;
   gpu->trouble.clear();
   report_.recovered("GPU " + address.text());
   if (changed_) changed_(address);

@@ -80,10 +80,9 @@ def figures(seconds):
 
 def main():
     chosen = stage.arguments(__doc__.splitlines()[0], rounds=20)
-    machine = stage.make_gpu_machine()
+    machine = stage.make_stage(config=PROFILES, with_gpu=True, with_systemd=False)
     import harness
 
-    machine.config = machine.write("apuschedd.yaml", f"gpu:\n  helper_user: nobody\n{PROFILES}")
     try:
         agent = os.path.join(os.environ["APUSCHED_BUILD_DIR"], "client", "agent",
                              "libapusched-agent.so")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A critical loop with CPU hogs beside it, in sessions and, by hand, in units' cgroups (v1 only)."""
 
+import contextlib
 import json
 import os
 import signal
@@ -66,9 +67,12 @@ class Beside:
         return process
 
     def command(self, word):
-        self.loop.stdin.write(word + "\n")
-        self.loop.stdin.flush()
-        return json.loads(self.loop.stdout.readline()) if word != "begin" else None
+        try:
+            self.loop.stdin.write(word + "\n")
+            self.loop.stdin.flush()
+            return json.loads(self.loop.stdout.readline()) if word != "begin" else None
+        except (BrokenPipeError, json.JSONDecodeError) as error:
+            raise stage.BrokenRun(f"the loop ended with {self.loop.wait()}") from error
 
     def threads(self):
         return [int(tid) for tid in os.listdir(f"/proc/{self.pid}/task")]
@@ -91,7 +95,8 @@ class Beside:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream:
-                    stream.close()
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
 
 
 class ApuLoop(Beside):
@@ -122,8 +127,9 @@ class ApuLoop(Beside):
 
 
 class Units:
-    """Groups as systemd makes them for a unit of the loop and one of the hogs, below one group that
-    outweighs whatever else runs on the machine."""
+    """Groups as systemd makes them for a unit of the loop and one of the hogs, below one group. It
+    weighs more than other work, but not so much that the kernel's own threads, which are beside it,
+    get nothing: with the greatest weight the machine stalled."""
 
     def __init__(self, tree, control_dir):
         self.top = f"{CPU_ROOT}/apusched-bench-{os.getpid()}"
@@ -133,7 +139,7 @@ class Units:
                                 for slice_, name in (("left", "loop"), ("right", "hogs")))
         for path in (self.system, self.loop, self.hogs):
             os.makedirs(path)
-        write(f"{self.top}/cpu.shares", 262144)
+        write(f"{self.top}/cpu.shares", 4096)
         write(f"{control_dir}/cpu-group", self.loop)
         # What decides between the two: siblings are compared.
         self.decides = os.path.dirname(self.loop) if apart else self.loop

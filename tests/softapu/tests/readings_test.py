@@ -24,10 +24,14 @@ def metrics(session):
 class Power(unittest.TestCase):
     def test_the_cpus_load_takes_clock_from_kernels(self):
         with Session(options=("--cpu-load", "1")) as session, session.holder(command=BUSY):
-            eventually(lambda: session.stat()["throttled_by_power"], "throttled")
-            state = session.stat()
-            self.assertLess(state["sclk_mhz"], 2200)
-            self.assertAlmostEqual(state["power_w"], 35, delta=0.5)
+            # The kernels' own program may have to wait for a CPU of this machine meanwhile: the
+            # readings of one moment at which it did not.
+            def throttled():
+                state = session.stat()
+                return (state["throttled_by_power"] and state["sclk_mhz"] < 2200
+                        and abs(state["power_w"] - 35) < 0.5)
+
+            eventually(throttled, "all of the power, and less than the highest clock")
 
     def test_without_it_kernels_have_all_the_clock(self):
         with Session() as session, session.holder(command=BUSY):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "doubles/fake_agents.hpp"
 #include "service_fixture.hpp"
 
 namespace apusched::app {
@@ -48,8 +47,6 @@ class AgentsTest : public ServiceTest {
       if (line.what == what) return line.value + ": " + line.why;
     return {};
   }
-
-  doubles::FakeAgents agents_;
 };
 
 TEST_F(AgentsTest, a_lone_process_keeps_all_cus_and_gets_its_priority) {

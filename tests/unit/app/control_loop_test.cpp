@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "doubles/fake_meters.hpp"
 #include "service_fixture.hpp"
 
 namespace apusched::app {
@@ -37,8 +36,6 @@ class ControlLoopTest : public ServiceTest {
     const auto view = service_->view(id);
     return view && view->control ? view->control->state : "none";
   }
-
-  doubles::FakeMeters meters_;
 };
 
 TEST_F(ControlLoopTest, holds_the_group_lever_more_strongly_while_others_make_it_wait) {

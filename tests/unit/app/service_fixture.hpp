@@ -7,6 +7,8 @@
 #include <string>
 
 #include "app/service.hpp"
+#include "doubles/fake_agents.hpp"
+#include "doubles/fake_meters.hpp"
 #include "doubles/fake_ports.hpp"
 #include "doubles/fake_world.hpp"
 
@@ -84,6 +86,9 @@ class ServiceTest : public ::testing::Test {
   doubles::FakeLoop loop_;
   doubles::RecordingReport report_;
   doubles::HelperLog helper_;
+  // Here, because the service lets go of them when it ends.
+  doubles::FakeAgents agents_;
+  doubles::FakeMeters meters_;
   ports::AgentHub* agent_hub_ = nullptr;
   ports::Meters* meters_port_ = nullptr;
   core::Config config_ = core::default_config();
