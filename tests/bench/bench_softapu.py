@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""CPU time that the software APU costs: with an idle client, and beside a program that dispatches.
+"""CPU time that the software APU costs: idle, and beside a program that dispatches.
 
 Its share is what its threads in the program ("softapu-...") and its supervisor use; the rest of the
 program is the program's and ROCr's own."""
@@ -55,11 +55,12 @@ def dispatched(directory):
 
 
 def watch(directory, server, program, seconds):
-    """What each used in that time, in percent of a core, and dispatches per second."""
+    """What each used in that time, in percent of a core, and dispatches per second; `program` may
+    be None."""
     time.sleep(1)  # it has started up; the time of measuring is the method
 
     def now():
-        inside = cpu_ns(program)
+        inside = cpu_ns(program) if program else {"program": 0, "softapu": 0}
         return {"program": inside["program"], "threads": inside["softapu"],
                 "supervisor": sum(cpu_ns(server).values())}
 
@@ -76,10 +77,12 @@ def of_the_apu(used):
 
 
 def measure(directory, server, seconds):
+    used, figures = watch(directory, server, None, seconds)
+    yield stage.row("idle, no program", figures, 0.0, of_the_apu(used), " %")
     joined = (softapu("softapu-run"), "--join", directory, "--")
     with running(*joined, softapu("programs", "apu_check"), "hold", first="holding") as program:
         used, figures = watch(directory, server, program.pid, seconds)
-        yield stage.row("idle, with a queue", figures, 0.0, of_the_apu(used), " %")
+        yield stage.row("idle, with a queue", figures)  # its sensors are refreshed
     for name, rate, kernels in LOADS:
         command = (*joined, softapu("programs", "decode_loop"), "--rate", str(rate),
                    "--kernels-per-token", str(kernels), "--kernel", "noop")
