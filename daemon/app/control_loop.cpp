@@ -16,7 +16,6 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kThreadsEach = 8;
 /// Read in one tick, whatever is registered: about 0.1 ms.
 constexpr std::size_t kThreadsPerTick = 64;
-constexpr std::size_t kHistory = 512;
 /// A thread that used less since the last scan does not matter.
 constexpr auto kHardlyRan = 100us;
 
@@ -26,9 +25,9 @@ double microseconds(nanoseconds time) {
 
 }  // namespace
 
-ControlLoop::ControlLoop(ports::Meters* meters, ports::ControlLog* log, ports::EventLoop& loop,
-                         ports::Report& report, const core::Config& config)
-    : meters_(meters), log_(log), loop_(loop), report_(report), config_(config) {}
+ControlLoop::ControlLoop(ports::Meters* meters, ControlBook& book, ports::EventLoop& loop,
+                         const core::Config& config)
+    : meters_(meters), book_(book), loop_(loop), config_(config) {}
 
 core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) const {
   core::ControlSettings settings;
@@ -41,12 +40,13 @@ core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) con
 void ControlLoop::begin(const Registration& registration) {
   const auto id = registration.id;
   if (meters_ == nullptr || !config_.control.enabled || !registration.profile.target_wait) return;
-  const auto [found, fresh] = targets_.try_emplace(id, settings_of(registration.profile));
+  auto found = targets_.find(id);
+  if (found == targets_.end())
+    found = targets_
+                .emplace(id, Steering(book_, core::Latency::cpu_wait, id, registration.key.pid,
+                                      settings_of(registration.profile)))
+                .first;
   auto& target = found->second;
-  if (fresh) {
-    target.pid = registration.key.pid;
-    if (log_ != nullptr) log_->began(id, target.controller.settings());
-  }
   choose_threads(target, registration);
   std::erase_if(target.used,
                 [&](const auto& item) { return !registration.members.contains(item.first); });
@@ -108,8 +108,9 @@ void ControlLoop::choose_threads(Target& target, const Registration& registratio
 
 /// While all of them are idle, no more often than they are scanned anyway.
 void ControlLoop::arm() {
-  const bool idle = std::ranges::all_of(
-      targets_, [](const auto& item) { return item.second.state == core::ControlState::idle; });
+  const bool idle = std::ranges::all_of(targets_, [](const auto& item) {
+    return item.second.steering.state() == core::ControlState::idle;
+  });
   const auto delay =
       idle ? std::max(config_.control.tick, config_.limits.scan_interval) : config_.control.tick;
   timer_ = loop_.after(delay, [this] {
@@ -175,40 +176,13 @@ void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now
     input.rival = std::clamp(static_cast<double>((machine.busy - own).count()) /
                                  static_cast<double>(machine.all.count()),
                              0.0, 1.0);
-  if (seen.wait_us) target.observation = *seen.wait_us;
-  const auto output = target.controller.step(input);
-  if (log_ != nullptr) log_->stepped(id, input, output);
-  tell(id, target, output);
-  if (output.engaged == target.engaged) return;
-  target.engaged = output.engaged;
-  if (apply_) apply_(id, output.engaged);
-}
-
-void ControlLoop::tell(core::RegistrationId id, Target& target, const core::ControlOutput& output) {
-  const auto now = loop_.now();
-  for (const auto& event : output.events) {
-    history_.push_back({now, target.pid, std::string(core::to_string(event.what)), event.rung,
-                        event.text, event.before, event.after});
-    if (history_.size() > kHistory) history_.pop_front();
-    report_.control(target.pid, event);
-    if (event.what == core::ControlEvent::What::state) target.why = event.text;
-  }
-  if (output.state == target.state) return;
-  target.state = output.state;
-  if (state_changed_) state_changed_(id);
+  if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
 }
 
 std::optional<ControlView> ControlLoop::view(core::RegistrationId id) const {
   const auto found = targets_.find(id);
   if (found == targets_.end()) return std::nullopt;
-  const auto& target = found->second;
-  return ControlView{std::string(core::to_string(target.state)), target.why,
-                     target.controller.settings().target, target.observation, target.engaged};
-}
-
-std::vector<HistoryLine> ControlLoop::history(std::size_t count) const {
-  const auto first = history_.size() - std::min(count, history_.size());
-  return {history_.begin() + static_cast<std::ptrdiff_t>(first), history_.end()};
+  return found->second.steering.view();
 }
 
 }  // namespace apusched::app

@@ -50,7 +50,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
              dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
-      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_) {
+      book_of_control_(ports_.control_log, ports_.loop, ports_.report),
+      control_(ports_.meters, book_of_control_, ports_.loop, config_),
+      gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -67,7 +69,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
   control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
     hold_strongly(id, engaged);
   });
-  control_.on_state([this](core::RegistrationId id) {
+  gpu_control_.on_pressed([this] { follow_agents(); });
+  book_of_control_.on_state([this](core::RegistrationId id) {
     if (observer_ != nullptr) observer_->on_changed(id);
   });
 }
@@ -107,6 +110,7 @@ core::Result<void> Service::start() {
   std::vector<ports::GpuFacts> gpus;
   for (const auto& gpu : gpu_watch_.views()) gpus.push_back(gpu.facts);
   agent_watch_.set_gpus(gpus);
+  gpu_control_.set_gpus(gpus);
   return {};
 }
 
@@ -283,8 +287,9 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
-  agent_watch_.update(registrations_);
   control_.end(id);
+  gpu_control_.end(id);
+  agent_watch_.update(registrations_);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();
@@ -392,7 +397,8 @@ std::optional<ProcessView> Service::view(core::RegistrationId id) const {
                    static_cast<std::uint32_t>(registration.members.size()),
                    {registration.gpus.begin(), registration.gpus.end()},
                    agent_watch_.view(registration),
-                   control_.view(id)};
+                   control_.view(id),
+                   gpu_control_.view(id)};
   for (const auto& [kind, status] : registration.levers) view.levers.push_back(status);
   for (const auto& [pid, member] : registration.members) view.threads += member.threads;
   return view;

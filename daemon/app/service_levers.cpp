@@ -179,6 +179,7 @@ void Service::follow_gpus(Registration& registration) {
 
 void Service::follow_agents() {
   agent_watch_.update(registrations_);
+  gpu_control_.follow();
   for (auto& [id, registration] : registrations_) {
     const auto before = registration.levers;
     for (auto& status : agent_watch_.statuses(registration))

@@ -30,6 +30,9 @@ struct Profile {
   std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
   /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried.
   std::optional<WaitTarget> target_wait;
+  /// How long packets may wait for the GPU, measured by what they wait while nobody is in the way;
+  /// no target: nothing is tried. Acts through the agents of those that are.
+  std::optional<PercentOf> target_dispatch;
   bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;

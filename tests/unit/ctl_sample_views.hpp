@@ -83,7 +83,7 @@ class FakeDaemon final : public DaemonClient {
   }
   Outcome<std::vector<HistoryLine>> history(std::uint32_t count) override {
     return answer(
-        std::vector<HistoryLine>(count, {1.5, 4711, "kept", "autogroup", "it helped", 2500, 40}));
+        std::vector<HistoryLine>(count, {1.5, 4711, "cpu_wait", "kept", "autogroup", "it helped", 2500, 40}));
   }
   Outcome<std::map<std::string, std::string>> launch_environment(const std::string& /*profile*/,
                                                                  bool agent) override {
