@@ -12,6 +12,8 @@ namespace {
 
 /// Of each look, ten a second: what a process did a second ago counts for little.
 constexpr double kBusyGain = 0.3;
+/// A decode loop has packets waiting a few percent of the time: fewer looks a second find too little.
+constexpr std::uint32_t kTargetSampleHz = 100;
 /// An agent opens a gate by itself after this, should nothing more come.
 constexpr auto kGateWish = std::chrono::milliseconds{2000};
 
@@ -146,6 +148,8 @@ core::AgentSettings AgentWatch::wanted(const Agent& agent,
   settings.queue_limit = profile.queue_limit;
   settings.memory_limit = profile.memory_limit;
   settings.sample_hz = config_.agent.sample_hz;
+  if (profile.target_dispatch && settings.sample_hz > 0)
+    settings.sample_hz = std::max(settings.sample_hz, kTargetSampleHz);
   add_pressure(settings, agent, profile.work_class);
   for (const auto& gpu : agent.facts.gpus) {
     const auto plan = plans_.find(gpu.pci);

@@ -13,6 +13,10 @@ using namespace std::chrono_literals;
 /// has none for a while.
 constexpr core::Moment kStale = 3s;
 constexpr core::Moment kLetGo = 10s;
+/// Waits of packets scatter more than waits for a CPU, and what others lose is dear: sure rather
+/// than quick. With ten before and ten after, chance alone reaches this once in about eighty times.
+constexpr std::uint32_t kCompared = 10;
+constexpr double kSuperiority = 0.8;
 /// While it is not known what is good and nobody is in the way, everything is.
 constexpr double kAnything = 1e12;
 
@@ -22,6 +26,8 @@ core::ControlSettings dispatch_settings(const core::ControlSection& control) {
   settings.retry_after = control.retry_after;
   settings.stale_after = kStale;
   settings.let_go_after = kLetGo;
+  settings.compared = kCompared;
+  settings.min_superiority = kSuperiority;
   return settings;
 }
 

@@ -2,6 +2,7 @@
 #include "core/control.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace apusched::core {
 namespace {
@@ -77,9 +78,9 @@ std::string_view to_string(ControlEvent::What what) {
   return "?";
 }
 
-void Controller::Stretch::add(const Sample& sample) {
+void Controller::Stretch::add(const Sample& sample, std::size_t most) {
   samples_.push_back(sample);
-  if (samples_.size() > kStretch) samples_.pop_front();
+  if (samples_.size() > most) samples_.pop_front();
 }
 
 double Controller::Stretch::mean() const {
@@ -92,6 +93,15 @@ double Controller::Stretch::mean_rival() const {
   double sum = 0;
   for (const auto& sample : samples_) sum += sample.rival;
   return samples_.empty() ? 0 : sum / static_cast<double>(samples_.size());
+}
+
+double Controller::Stretch::superiority_of(const Stretch& after) const {
+  double better = 0;
+  for (const auto& a : after.samples_)
+    for (const auto& b : samples_)
+      better += a.observation < b.observation ? 1 : a.observation == b.observation ? 0.5 : 0;
+  const auto pairs = samples_.size() * after.samples_.size();
+  return pairs == 0 ? 0 : better / static_cast<double>(pairs);
 }
 
 Controller::Memory& Controller::memory(const std::string& name) {
@@ -112,6 +122,7 @@ bool Controller::may_change(const std::string& name, Moment now) {
 void Controller::fresh_start() {
   test_.restart();
   stretch_.clear();
+  measuring_before_ = false;
 }
 
 void Controller::engage(const Rung& rung, Moment now) {
@@ -149,6 +160,7 @@ ControlOutput Controller::step(const ControlInput& input) {
     enter(ControlState::failsafe, output, ": nothing is observed");
   } else {
     observe(input);
+    if (test_.verdict() != Verdict::violates) measuring_before_ = false;
     if (experiment_)
       conclude(input, output);
     else if (test_.verdict() == Verdict::violates)
@@ -169,7 +181,7 @@ void Controller::observe(const ControlInput& input) {
     rival_gone_ = input.now;
   if (!input.observation || (experiment_ && input.now < experiment_->settled)) return;
   test_.add(*input.observation > input.target.value_or(settings_.target));
-  stretch_.add({*input.observation, input.rival});
+  stretch_.add({*input.observation, input.rival}, stretch_length());
 }
 
 void Controller::drop_unavailable(const ControlInput& input, ControlOutput& output) {
@@ -197,10 +209,31 @@ const Rung* Controller::next_rung(const ControlInput& input) {
   return chosen;
 }
 
+std::size_t Controller::stretch_length() const {
+  return settings_.compared == 0 ? kStretch : settings_.compared;
+}
+
+bool Controller::knows_before() {
+  if (settings_.compared == 0) return true;
+  if (!std::exchange(measuring_before_, true)) stretch_.clear();
+  return stretch_.size() >= settings_.compared;
+}
+
+bool Controller::knows_after() const {
+  if (settings_.compared != 0) return stretch_.size() >= settings_.compared;
+  return test_.verdict() != Verdict::undecided || test_.observations() >= kEnough;
+}
+
+bool Controller::helped(const Stretch& before) const {
+  return stretch_.mean() <= before.mean() * (1 - settings_.min_gain) &&
+         before.superiority_of(stretch_) >= settings_.min_superiority;
+}
+
 void Controller::climb(const ControlInput& input, ControlOutput& output) {
   const auto* rung = next_rung(input);
   if (rung == nullptr) return enter(ControlState::saturated, output, saturation(input));
   if (!may_change(rung->name, input.now)) return;
+  if (!knows_before()) return enter(ControlState::violating, output, {});
   if (engaged_.empty() && relaxed_) {
     const bool soon = input.now - *relaxed_ < kSoon * relax_after_;
     relax_after_ =
@@ -233,8 +266,7 @@ std::string Controller::saturation(const ControlInput& input) {
 void Controller::conclude(const ControlInput& input, ControlOutput& output) {
   if (input.now < experiment_->settled || !may_change(experiment_->rung, input.now)) return;
   if (experiment_->reversal) return conclude_reversal(input, output);
-  const auto verdict = test_.verdict();
-  if (verdict == Verdict::undecided && test_.observations() < kEnough) return;
+  if (!knows_after()) return;
   const auto tried = std::move(*experiment_);
   experiment_.reset();
   const double before = tried.before.mean();
@@ -244,7 +276,7 @@ void Controller::conclude(const ControlInput& input, ControlOutput& output) {
   if (rival_fell && after < before) {
     output.events.push_back({What::inconclusive, tried.rung,
                              "others use less meanwhile: that may be why", before, after});
-  } else if (after <= before * (1 - settings_.min_gain)) {
+  } else if (helped(tried.before)) {
     ++known.helped;
     known.gain = 1 - after / before;
     const bool again = known.helped == kConfirmed;

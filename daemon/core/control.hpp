@@ -58,6 +58,15 @@ struct ControlSettings {
   Moment change_interval{500};    ///< no rung changes twice within this
   double rival_floor = 0.10;      ///< rivals that use less of the machine are no contention
   double min_gain = 0.10;         ///< an improvement below this share is none
+  /// Not 0: compare exactly so many observations before with as many after. Before: taken once the
+  /// target is exceeded, because those that showed it are the highest of many, and the next would
+  /// be lower with any lever. After: no fewer, because who stops when it looks good is often wrong.
+  /// 0: be quick, decide as soon as the test does.
+  std::uint32_t compared = 0;
+  /// Share of the pairs of an observation before and one after in which the second is the lower
+  /// one (Mann and Whitney's U): below it a better mean is chance. 0.5 is no difference, 0: not
+  /// asked.
+  double min_superiority = 0;
 
   bool operator==(const ControlSettings&) const = default;
 };
@@ -110,11 +119,13 @@ class Controller {
   /// The last few observations made under the same setting of the levers.
   class Stretch {
    public:
-    void add(const Sample& sample);
+    void add(const Sample& sample, std::size_t most);
     void clear() { samples_.clear(); }
     [[nodiscard]] std::size_t size() const { return samples_.size(); }
     [[nodiscard]] double mean() const;
     [[nodiscard]] double mean_rival() const;
+    /// Share of the pairs in which an observation of `after` is below one of these.
+    [[nodiscard]] double superiority_of(const Stretch& after) const;
 
    private:
     std::deque<Sample> samples_;
@@ -144,6 +155,10 @@ class Controller {
   void drop_unavailable(const ControlInput& input, ControlOutput& output);
   void conclude(const ControlInput& input, ControlOutput& output);
   void conclude_reversal(const ControlInput& input, ControlOutput& output);
+  [[nodiscard]] bool knows_before();
+  [[nodiscard]] bool knows_after() const;
+  [[nodiscard]] std::size_t stretch_length() const;
+  [[nodiscard]] bool helped(const Stretch& before) const;
   void climb(const ControlInput& input, ControlOutput& output);
   void relax(const ControlInput& input, ControlOutput& output);
   void let_go(Moment now, ControlOutput& output, const std::string& why);
@@ -160,6 +175,7 @@ class Controller {
   std::vector<std::string> engaged_;
   std::vector<Memory> memories_;
   std::optional<Experiment> experiment_;
+  bool measuring_before_ = false;
   std::optional<Moment> observed_;    ///< when last
   std::optional<Moment> worked_;      ///< when last
   std::optional<Moment> rival_gone_;  ///< since when

@@ -20,7 +20,9 @@ Json to_json(const core::ControlSettings& s) {
           {"let_go_after", s.let_go_after.count()},
           {"change_interval", s.change_interval.count()},
           {"rival_floor", s.rival_floor},
-          {"min_gain", s.min_gain}};
+          {"min_gain", s.min_gain},
+          {"compared", s.compared},
+          {"min_superiority", s.min_superiority}};
 }
 
 core::ControlSettings settings_from(const Json& json) {
@@ -34,6 +36,8 @@ core::ControlSettings settings_from(const Json& json) {
   s.change_interval = Moment(json.at("change_interval"));
   s.rival_floor = json.at("rival_floor");
   s.min_gain = json.at("min_gain");
+  s.compared = json.at("compared");
+  s.min_superiority = json.at("min_superiority");
   return s;
 }
 

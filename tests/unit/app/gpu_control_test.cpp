@@ -196,10 +196,11 @@ TEST_F(GpuControlTest, a_process_of_a_higher_class_never_gives_way) {
   start();
   const auto first = engine(100);
   const auto second = engine(200);
-  added(100, "modest");
+  const auto modest = added(100, "modest");
   added(200, "decode");
-  run(10s, first, second, true);
-  EXPECT_EQ(mask_of(second).count(), 12U);
+  run(20s, first, second, true);
+  EXPECT_TRUE(control(modest)->engaged.empty());
+  EXPECT_EQ(agents_.agents.at(second).settings.gate_closed_until, 0ns);
 }
 
 }  // namespace

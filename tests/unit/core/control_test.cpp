@@ -72,6 +72,8 @@ class Plant {
   }
   Moment now() const { return now_; }
 
+  void seed(std::uint32_t value) { random_.seed(value); }
+
   bool working = true;
   bool observed = true;
   double noise = 0;
@@ -377,6 +379,35 @@ TEST(ExceedanceTest, rarely_takes_one_exceedance_in_twenty_for_a_violation) {
     }
   }
   EXPECT_LT(violations, 60);
+}
+
+/// How often of a hundred times a lever is kept that takes that share away, where observations
+/// scatter by half of what they are, which is twice the target.
+std::size_t kept_of_100(double takes, bool sure) {
+  std::size_t kept = 0;
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    auto settings = Plant::with_target();
+    settings.target = 5;
+    if (sure) {
+      settings.compared = 10;
+      settings.min_superiority = 0.8;
+    }
+    Plant plant({lever("share", takes)}, settings);
+    plant.noise = 0.5;
+    plant.seed(seed);
+    plant.run(20s, 0.5);
+    if (plant.count(What::kept, "share") > 0) ++kept;
+  }
+  return kept;
+}
+
+TEST(SureController, is_not_taken_in_by_chance) {
+  EXPECT_GT(kept_of_100(0, false), 30U);
+  EXPECT_LE(kept_of_100(0, true), 5U);
+}
+
+TEST(SureController, keeps_what_does_help) {
+  EXPECT_GE(kept_of_100(0.7, true), 90U);
 }
 
 }  // namespace
