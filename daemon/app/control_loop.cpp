@@ -24,6 +24,14 @@ double microseconds(nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
+/// How often it could have been made to wait: each time that it got the CPU, and while it kept it
+/// each millisecond. Otherwise a thread that computes on, which a kernel thread interrupts twice in
+/// 100 ms for 60 µs, would wait 60 µs on average, and has lost a thousandth.
+double occasions(const ports::ThreadTimes& before, const ports::ThreadTimes& after) {
+  const auto kept = static_cast<double>((after.ran - before.ran) / 1ms);
+  return std::max({1.0, static_cast<double>(after.slices - before.slices), kept});
+}
+
 }  // namespace
 
 ControlLoop::ControlLoop(ports::Meters* meters, ports::ControlLog* log, ports::EventLoop& loop,
@@ -145,10 +153,8 @@ ControlLoop::Sample ControlLoop::sample(Target& target) {
     const auto last = std::exchange((item++)->second.last, *times);
     if (!last || times->ran <= last->ran) continue;
     result.worked = true;
-    // The thread that waits longest decides: work is handed from one to the next. One that kept
-    // its CPU all the time has waited for none.
-    const auto slices = std::max<std::uint64_t>(1, times->slices - last->slices);
-    const auto wait = microseconds(times->waited - last->waited) / static_cast<double>(slices);
+    // The thread that waits longest decides: work is handed from one to the next.
+    const auto wait = microseconds(times->waited - last->waited) / occasions(*last, *times);
     result.wait_us = std::max(result.wait_us.value_or(0), wait);
   }
   return result;

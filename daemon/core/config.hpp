@@ -28,7 +28,8 @@ struct Profile {
   bool serial = false;                      ///< kernels of one queue never overlap
   std::optional<QueueLimit> queue_limit;
   std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
-  /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried.
+  /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried. Of
+  /// waits with the mean m at most one in a hundred is longer than 100 m (Markov's inequality).
   std::optional<WaitTarget> target_wait;
   bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 

@@ -14,7 +14,7 @@ Profile llm_interactive() {
   profile.io_weight = Weight::make(500);
   profile.performance_level = PerformanceLevel::high;
   profile.queue_priority = QueuePriority::high;
-  profile.target_wait = WaitTarget::of<100>();
+  profile.target_wait = WaitTarget::of<20>();
   return profile;
 }
 
