@@ -17,6 +17,10 @@ constexpr std::size_t kThreadsEach = 8;
 /// Read in one tick, whatever is registered: about 0.1 ms.
 constexpr std::size_t kThreadsPerTick = 64;
 constexpr std::size_t kHistory = 512;
+/// So many processes cost nothing that matters at the full rate.
+constexpr std::size_t kFew = 16;
+constexpr std::size_t kStepsPerTick = 128;
+constexpr auto kSlowest = 500ms;
 /// A thread that used less since the last scan does not matter.
 constexpr auto kHardlyRan = 100us;
 
@@ -66,11 +70,6 @@ void ControlLoop::end(core::RegistrationId id) {
   targets_.erase(id);
   if (!targets_.empty()) return;
   timer_.reset();
-  machine_.reset();
-}
-
-void ControlLoop::follow(const Registrations& registrations) {
-  for (const auto& [id, registration] : registrations) begin(registration);
 }
 
 std::size_t ControlLoop::threads_each() const {
@@ -131,15 +130,27 @@ void ControlLoop::tick() {
   const auto machine = meters_->machine();
   if (!machine) return;
   const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
-  const auto before = std::exchange(machine_, *machine);
-  if (!before) return;
-  const ports::MachineTimes passed{machine->busy - before->busy, machine->all - before->all};
   // Applying what was decided must not change the list under our feet.
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, target] : targets_) ids.push_back(id);
   for (const auto id : ids)
-    if (const auto found = targets_.find(id); found != targets_.end())
-      step(id, found->second, now, passed);
+    if (const auto found = targets_.find(id); found != targets_.end() && due(found->second, now))
+      step(id, found->second, now, *machine);
+}
+
+/// A few are looked at in each tick. Of many, those that are idle no more often than they are
+/// scanned, and the others the less often the more there are, but twice within the second after
+/// which their readings would count as missing.
+bool ControlLoop::due(const Target& target, core::Moment now) const {
+  const auto count = targets_.size();
+  if (count <= kFew || !target.stepped) return true;
+  const auto tick = config_.control.tick;
+  const auto turns = static_cast<int>(count / kStepsPerTick);
+  const auto interval = target.state == core::ControlState::idle
+                            ? std::max(tick, config_.limits.scan_interval)
+                            : std::max(tick, std::min<core::Moment>(tick * turns, kSlowest));
+  // A timer fires late, never early: half a tick makes up for that.
+  return now - *target.stepped + tick / 2 >= interval;
 }
 
 ControlLoop::Sample ControlLoop::sample(Target& target) {
@@ -176,12 +187,15 @@ void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now
                        const ports::MachineTimes& machine) {
   const auto seen = sample(target);
   const auto own = own_time(target);
-  core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
-  if (machine.all.count() > 0)
-    input.rival = std::clamp(static_cast<double>((machine.busy - own).count()) /
-                                 static_cast<double>(machine.all.count()),
-                             0.0, 1.0);
+  target.stepped = now;
+  const auto before = std::exchange(target.machine, machine);
+  if (!before) return;
   if (seen.wait_us) target.observation = *seen.wait_us;
+  core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
+  if (machine.all > before->all)
+    input.rival = std::clamp(static_cast<double>((machine.busy - before->busy - own).count()) /
+                                 static_cast<double>((machine.all - before->all).count()),
+                             0.0, 1.0);
   const auto output = target.controller.step(input);
   if (log_ != nullptr) log_->stepped(id, input, output);
   tell(id, target, output);
@@ -202,6 +216,12 @@ void ControlLoop::tell(core::RegistrationId id, Target& target, const core::Cont
   if (output.state == target.state) return;
   target.state = output.state;
   if (state_changed_) state_changed_(id);
+}
+
+bool ControlLoop::misses(core::RegistrationId id) const {
+  const auto found = targets_.find(id);
+  return found != targets_.end() &&
+         found->second.observation > found->second.controller.settings().target;
 }
 
 std::optional<ControlView> ControlLoop::view(core::RegistrationId id) const {

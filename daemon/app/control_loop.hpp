@@ -43,11 +43,11 @@ class ControlLoop {
     state_changed_ = std::move(changed);
   }
 
-  /// A registration is there, or has changed: which of its threads matter.
+  /// A registration is there, or has done something since: which of its threads matter.
   void begin(const Registration& registration);
   void end(core::RegistrationId id);
-  /// Once per scan: all of them again.
-  void follow(const Registrations& registrations);
+  /// True where the last observation was over the target.
+  [[nodiscard]] bool misses(core::RegistrationId id) const;
   [[nodiscard]] std::optional<ControlView> view(core::RegistrationId id) const;
   /// The newest last.
   [[nodiscard]] std::vector<HistoryLine> history(std::size_t count) const;
@@ -67,7 +67,9 @@ class ControlLoop {
     std::map<core::Pid, std::optional<std::chrono::nanoseconds>> used;
     std::vector<std::string> engaged;
     core::ControlState state = core::ControlState::observing;
-    std::string why;  ///< what was said when it entered its state
+    std::string why;                             ///< what was said when it entered its state
+    std::optional<core::Moment> stepped;         ///< when last
+    std::optional<ports::MachineTimes> machine;  ///< as it was then
     double observation = 0;
   };
   struct Sample {
@@ -79,6 +81,7 @@ class ControlLoop {
   void choose_threads(Target& target, const Registration& registration);
   void arm();
   void tick();
+  [[nodiscard]] bool due(const Target& target, core::Moment now) const;
   void step(core::RegistrationId id, Target& target, core::Moment now,
             const ports::MachineTimes& machine);
   [[nodiscard]] static Sample sample(Target& target);
@@ -95,7 +98,6 @@ class ControlLoop {
   RungsOf rungs_of_;
   std::function<void(core::RegistrationId)> state_changed_;
   std::map<core::RegistrationId, Target> targets_;
-  std::optional<ports::MachineTimes> machine_;
   std::unique_ptr<ports::Subscription> timer_;
   std::deque<HistoryLine> history_;
 };

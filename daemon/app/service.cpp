@@ -34,8 +34,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       config_(std::move(config)),
       dry_run_(dry_run),
       book_(ports_.store, ports_.report),
-      thread_nice_(ports_.processes, ports_.scheduler, book_, ports_.report, config_.limits,
-                   dry_run),
+      nice_value_(ports_.scheduler),
+      thread_nice_(nice_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       autogroup_backend_(ports_.processes, ports_.scheduler),
       cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
@@ -50,7 +50,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
              dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
-      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_) {
+      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_),
+      neighbours_(ports_.processes, ports_.meters, ports_.loop) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -237,7 +238,7 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, NiceState{key, {}, {}, {}, {}}, 0, 0};
+  Member member{nullptr, nullptr, ThreadState{key, {}, {}, {}, {}, {}}, 0, {}, 0, 0};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -264,12 +265,14 @@ void Service::follow_up(core::RegistrationId id) {
   apply_autogroup(registration);
   apply_weights(registration);
   follow_gpus(registration);
-  std::map<core::PciAddress, bool> worked;
-  for (const auto& gpu : registration.gpus) worked[*core::PciAddress::parse(gpu)] = true;
-  for (const auto& [other_id, other] : registrations_)
-    for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
-  gpu_watch_.update(worked);
-  follow_agents();
+  if (!registration.gpus.empty()) {
+    std::map<core::PciAddress, bool> worked;
+    for (const auto& [other_id, other] : registrations_)
+      for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
+    gpu_watch_.update(worked);
+  }
+  follow_agents_of(registration);
+  if (agent_watch_.count() > 0) follow_agents();
   control_.begin(registration);
   if (observer_ != nullptr) observer_->on_changed(id);
 }
@@ -283,8 +286,10 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
-  agent_watch_.update(registrations_);
+  if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
+  with_agents_.erase(id);
   control_.end(id);
+  neighbours_.forget(id);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();
@@ -312,12 +317,8 @@ void Service::member_exited(core::RegistrationId id, core::Pid pid) {
 
 void Service::release_member(Registration& registration, Member& member, bool exited) {
   if (!registration.profile.nice) return;
-  const auto wish = *registration.profile.nice;
-  if (exited) {
-    thread_nice_.release_exited(member.nice, wish);
-    return;
-  }
-  thread_nice_.release(member.nice, wish);
+  if (exited) return thread_nice_.release_exited(member.nice);
+  thread_nice_.release(member.nice);
   await_stragglers();
 }
 
@@ -339,6 +340,7 @@ void Service::release_shared(Registration& registration) {
     cpu_weight_.release(registration.unit, registration.id);
     io_weight_.release(registration.unit, registration.id);
   }
+  for (const auto& slice : registration.slices) cpu_weight_.release(slice, registration.id);
   for (const auto& gpu : registration.gpus) level_.release(gpu, registration.id);
 }
 

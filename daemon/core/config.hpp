@@ -78,8 +78,10 @@ struct ControlSection {
   std::chrono::milliseconds tick{100};  ///< 20..1000
   std::chrono::milliseconds relax_after{500};
   std::chrono::milliseconds retry_after{30000};
+  Nice strong_nice = Nice::of<-20>();  ///< of threads
   Nice strong_autogroup_nice = Nice::of<-20>();
   std::uint32_t strong_cpu_weight = 10000;
+  RaiseSlices raise_slices = RaiseSlices::exclusive;
   bool operator==(const ControlSection&) const = default;
 };
 

@@ -5,8 +5,8 @@
 
 namespace apusched::core {
 
-ResourceKey thread_resource(const ThreadKey& thread) {
-  return {LeverKind::nice, to_string(thread.tid) + ":" + std::to_string(thread.start.ticks)};
+ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread) {
+  return {kind, to_string(thread.tid) + ":" + std::to_string(thread.start.ticks)};
 }
 
 std::optional<ThreadKey> resource_thread(const ResourceKey& key) {

@@ -20,8 +20,9 @@ struct ResourceKey {
   std::string id;
   auto operator<=>(const ResourceKey&) const = default;
 };
-[[nodiscard]] ResourceKey thread_resource(const ThreadKey& thread);
-/// The thread named by a nice resource; nothing for other kinds or malformed text.
+/// `kind` is one of those that each thread has for itself.
+[[nodiscard]] ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread);
+/// The thread named by such a resource; nothing for other kinds or malformed text.
 [[nodiscard]] std::optional<ThreadKey> resource_thread(const ResourceKey& key);
 
 struct Holding {

@@ -52,6 +52,8 @@ std::string_view to_string(LeverKind kind) {
       return "queue_limit";
     case LeverKind::memory_limit:
       return "memory_limit";
+    case LeverKind::slice_weight:
+      return "slice_weight";
   }
   return "?";
 }

@@ -25,6 +25,7 @@ enum class LeverKind {
   serial,
   queue_limit,
   memory_limit,
+  slice_weight,  ///< CPUWeight of the slices above the unit; in the ledger as cpu_weight of each
 };
 [[nodiscard]] std::string_view to_string(LeverKind kind);
 /// Of those that the ledger knows.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/placement.hpp"
 
+#include <algorithm>
+
 namespace apusched::core {
 namespace {
 
@@ -43,6 +45,25 @@ LeverReach reach_of(LeverKind kind, const Placement& placement) {
       return {true, "acts on everything on the die"};
     default:
       break;  // settings of the agent: they do not depend on where the process stands
+  }
+  return {};
+}
+
+std::vector<SliceStep> slices_above(std::string_view path, std::string_view unit) {
+  std::vector<SliceStep> steps;
+  std::string above;
+  while (path.starts_with('/')) {
+    path.remove_prefix(1);
+    const std::string name(path.substr(0, path.find('/')));
+    path.remove_prefix(name.size());
+    if (!steps.empty()) steps.back().child = name;
+    if (name == unit) {
+      std::ranges::reverse(steps);
+      return steps;
+    }
+    if (!name.ends_with(".slice")) return {};
+    above += "/" + name;
+    steps.push_back({name, above, {}});
   }
   return {};
 }

@@ -92,6 +92,17 @@ std::string_view to_string(ProbeSource source) {
 std::optional<ProbeSource> parse_probe_source(std::string_view text) {
   return find_name(kSources, text);
 }
+std::string_view to_string(RaiseSlices raise) {
+  switch (raise) {
+    case RaiseSlices::never:
+      return "never";
+    case RaiseSlices::exclusive:
+      return "exclusive";
+    case RaiseSlices::always:
+      return "always";
+  }
+  return "?";
+}
 std::string_view to_string(QueuePriority priority) {
   return name_of(kPriorities, priority);
 }

@@ -105,6 +105,10 @@ enum class QueuePriority { low, normal, high };
 [[nodiscard]] std::string_view to_string(QueuePriority priority);
 [[nodiscard]] std::optional<QueuePriority> parse_queue_priority(std::string_view text);
 
+/// Which slices above a critical unit may be given a greater weight.
+enum class RaiseSlices { never, exclusive, always };
+[[nodiscard]] std::string_view to_string(RaiseSlices raise);
+
 /// HSA queues of one process.
 using QueueLimit = Bounded<struct QueueLimitTag, std::uint32_t, 1, 1024>;
 /// At most 4 TiB.

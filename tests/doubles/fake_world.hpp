@@ -36,8 +36,10 @@ struct FakeWorld {
     std::vector<int> children;
     std::string autogroup = "/autogroup-1";
     std::string cpu_group = "/";
+    std::string unified = "/apu.slice/apu-left.slice/llama.service";
     bool kernel_thread = false;
-    std::uint64_t activity = 0;
+    std::uint64_t activity = 0;  ///< grows a little with each look
+    bool asleep = false;         ///< but not then
   };
   std::map<int, Process> processes;
   std::map<std::string, int> autogroups{{"/autogroup-1", 0}};
@@ -65,6 +67,10 @@ struct FakeWorld {
     return result;
   }
   std::uint64_t next_start = 100;
+  int groups_listed = 0;
+  int activities_read = 0;
+  int threads_listed = 0;                                     ///< of one process each
+  std::vector<std::pair<std::string, std::string>> occupied;  ///< group and who is in it
 };
 
 inline auto gone(const std::string& target) {
@@ -125,6 +131,7 @@ class FakeProcesses final : public ports::ProcessSource {
                                                                 std::uint32_t limit) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.threads_listed;
     if (found->second.threads.size() > limit)
       return core::fail(core::ErrorCode::limit_reached, "list threads of", core::to_string(pid),
                         "too many");
@@ -145,16 +152,36 @@ class FakeProcesses final : public ports::ProcessSource {
   core::Result<core::Placement> placement(core::Pid pid) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
-    return core::Placement{found->second.cpu_group, true, found->second.autogroup, false};
+    return core::Placement{found->second.cpu_group, true, found->second.autogroup, false,
+                           found->second.unified};
   }
   core::Result<core::Pid> member_of_autogroup(const std::string& group) override {
     for (const auto& [pid, process] : world_.processes)
       if (process.autogroup == group) return pid_of(pid);
     return gone(group);
   }
+  core::Result<std::vector<core::Pid>> sharing_group(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.groups_listed;
+    std::vector<core::Pid> result;
+    for (const auto& [other, process] : world_.processes)
+      if (process.cpu_group == found->second.cpu_group &&
+          (process.cpu_group != "/" || process.autogroup == found->second.autogroup))
+        result.push_back(pid_of(other));
+    return result;
+  }
+  core::Result<std::string> occupied_beside(const std::string& group,
+                                            const std::string& child) override {
+    for (const auto& [path, name] : world_.occupied)
+      if (path == group && name != child) return name;
+    return std::string();
+  }
   core::Result<std::uint64_t> activity(core::Pid pid) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.activities_read;
+    if (!found->second.asleep) ++found->second.activity;
     return found->second.activity;
   }
 

@@ -6,8 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "platform/errno_error.hpp"
@@ -45,6 +48,49 @@ class Child {
  private:
   pid_t pid_;
 };
+
+TEST(Groups, of_a_session_are_found) {
+  ProcfsProcesses processes;
+  Child child;  // in the session of this process
+  const auto group = processes.sharing_group(own_pid());
+  ASSERT_TRUE(group);
+  EXPECT_NE(std::ranges::find(*group, own_pid()), group->end());
+  EXPECT_NE(std::ranges::find(*group, child.pid()), group->end());
+  EXPECT_EQ(std::ranges::find(*group, core::Pid::of<2>()), group->end());  // a kernel thread's
+}
+
+/// A cgroup v2 tree of plain files.
+class Tree {
+ public:
+  Tree() : root_(std::filesystem::temp_directory_path() / ("tree-" + std::to_string(::getpid()))) {}
+  ~Tree() { std::filesystem::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+  void add(const std::string& path, bool populated, const std::string& procs = {}) {
+    std::filesystem::create_directories(root_ / path);
+    std::ofstream(root_ / path / "cgroup.events") << "populated " << populated << "\nfrozen 0\n";
+    std::ofstream(root_ / path / "cgroup.procs") << procs;
+  }
+  [[nodiscard]] std::string root() const { return root_.string(); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST(Groups, that_share_a_slice_are_found_where_they_have_processes) {
+  Tree tree;
+  tree.add("apu.slice", true);
+  tree.add("apu.slice/llama.service", true);
+  tree.add("apu.slice/ended.service", false);
+  ProcfsProcesses processes(tree.root());
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "");
+  tree.add("apu.slice/other.service", true);
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "other.service");
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "other.service"), "llama.service");
+  tree.add("apu.slice", true, "17\n");
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "processes of its own");
+  EXPECT_FALSE(processes.occupied_beside("/none.slice", "llama.service"));
+}
 
 TEST(Processes, follow_a_process_to_its_end) {
   ProcfsProcesses processes;
