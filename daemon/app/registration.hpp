@@ -22,12 +22,15 @@ struct Member {
   std::unique_ptr<ports::ProcessHandle> handle;
   std::unique_ptr<ports::Subscription> exit_watch;
   ThreadState nice;
+  ThreadState scheduling;
+  ThreadState io;
   std::uint32_t threads = 0;
-  core::Result<ThreadSummary> summary = ThreadSummary{};  ///< at the last look
-  std::uint64_t activity = 0;                             ///< at the last scan
-  std::uint64_t ran = 0;                                  ///< between the last two scans, ns
-  std::optional<std::uint64_t> looked_at = {};            ///< activity before the last look
-  std::uint32_t rests = 0;                                ///< scans since then
+  /// At the last look, of each value that the profile sets.
+  std::map<core::LeverKind, core::Result<ThreadSummary>> summaries = {};
+  std::uint64_t activity = 0;                   ///< at the last scan
+  std::uint64_t ran = 0;                        ///< between the last two scans, ns
+  std::optional<std::uint64_t> looked_at = {};  ///< activity before the last look
+  std::uint32_t rests = 0;                      ///< scans since then
 };
 
 /// One registration. Owner: app::Service.
@@ -49,7 +52,6 @@ struct Registration {
   std::set<std::string> slices = {};     ///< above its unit, whose weight is held
   std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
   std::string strong_nice_refused = {};  ///< why; it is then not tried again
-  core::Result<ThreadSummary> at_admission = ThreadSummary{};  ///< told after the caller's answer
 };
 
 [[nodiscard]] inline bool is_engaged(const Registration& registration, core::LeverKind kind) {

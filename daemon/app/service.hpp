@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -108,15 +109,35 @@ class Service {
   [[nodiscard]] core::Result<void> admit(Registration& registration, RegisterRequest& request,
                                          core::Nice nice_found);
   void follow_up(core::RegistrationId id);
-  [[nodiscard]] core::Result<ThreadSummary> apply_nice(Registration& registration, Member& member);
-  void nice_status(Registration& registration, const core::Result<ThreadSummary>& result);
+  /// One of the values that each thread has for itself.
+  struct ThreadPart {
+    core::LeverKind kind;
+    ThreadLever& lever;
+    ThreadState Member::*state;
+  };
+  using Threads = std::vector<ports::ThreadFacts>;
+  [[nodiscard]] ThreadPart nice_part() {
+    return {core::LeverKind::nice, thread_nice_, &Member::nice};
+  }
+  [[nodiscard]] std::array<ThreadPart, 3> thread_parts();
+  [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
+                                                            core::LeverKind kind) const;
+  [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
+                                                          Member& member, const ThreadPart& part,
+                                                          const Threads* listed = nullptr);
+  void look_at_threads(Registration& registration, Member& member);
+  void follow_up_threads(Registration& registration);
+  void threads_status(Registration& registration);
+  void thread_status(Registration& registration, const core::LeverValue& wish,
+                     const ThreadPart& part);
+  void disinherit(Registration& registration, const Member& parent, core::Pid child);
+  [[nodiscard]] std::size_t stragglers();
   void apply_autogroup(Registration& registration);
   void apply_weights(Registration& registration);
   void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
   void follow_gpus(Registration& registration);
   [[nodiscard]] core::LeverValue wish_of(const Registration& registration,
                                          core::LeverKind kind) const;
-  [[nodiscard]] core::Nice nice_wish(const Registration& registration) const;
   [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id);
   void hold_nice(Registration& registration);
   void slices_status(Registration& registration);
@@ -154,7 +175,11 @@ class Service {
   bool dry_run_;
   LedgerBook book_;
   NiceValue nice_value_;
+  PolicyValue policy_value_;
+  IoValue io_value_;
   ThreadLever thread_nice_;
+  ThreadLever thread_policy_;
+  ThreadLever thread_io_;
   AutogroupBackend autogroup_backend_;
   WeightBackend cpu_backend_;
   WeightBackend io_backend_;

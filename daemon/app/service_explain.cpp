@@ -8,7 +8,8 @@
 namespace apusched::app {
 namespace {
 
-constexpr std::array kLevers{core::LeverKind::nice,        core::LeverKind::autogroup,
+constexpr std::array kLevers{core::LeverKind::nice,        core::LeverKind::scheduling,
+                             core::LeverKind::io_class,    core::LeverKind::autogroup,
                              core::LeverKind::cpu_weight,  core::LeverKind::slice_weight,
                              core::LeverKind::io_weight,   core::LeverKind::performance_level,
                              core::LeverKind::cu_mask,     core::LeverKind::queue_priority,

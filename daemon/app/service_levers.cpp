@@ -30,49 +30,6 @@ void Service::set_status(Registration& registration, core::LeverStatus status) {
     ports_.report.lever(registration.id, registration.levers.at(kind));
 }
 
-core::Result<ThreadSummary> Service::apply_nice(Registration& registration, Member& member) {
-  if (!registration.profile.nice) {
-    const auto threads =
-        ports_.processes.threads(member.nice.process.pid, config_.limits.max_threads_per_process);
-    if (!threads) return tl::unexpected(threads.error());
-    member.threads = static_cast<std::uint32_t>(threads->size());
-    return ThreadSummary{member.threads, 0, 0, {}};
-  }
-  auto result = thread_nice_.apply(member.nice, registration.id, nice_wish(registration));
-  if (result) member.threads = result->threads;
-  return result;
-}
-
-void Service::nice_status(Registration& registration, const core::Result<ThreadSummary>& result) {
-  if (!registration.profile.nice) return;
-  const auto wish = nice_wish(registration);
-  core::LeverStatus status{
-      core::LeverKind::nice, core::Outcome::applied, {}, core::to_string(wish), {}};
-  if (!result) {
-    status.outcome = core::outcome_of(result.error());
-    status.detail = core::to_sentence(result.error());
-    return set_status(registration, std::move(status));
-  }
-  std::uint32_t threads = 0;
-  for (const auto& [pid, member] : registration.members) threads += member.threads;
-  status.target = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  status.detail = core::reach_of(core::LeverKind::nice, registration.placement).explanation;
-  if (dry_run_) status.outcome = core::Outcome::dry_run;
-  if (result->contended > 0) {
-    status.detail = std::to_string(result->contended) +
-                    " threads were set by somebody else and are left alone; " + status.detail;
-    if (result->applied == 0) status.outcome = core::Outcome::contended;
-  }
-  set_status(registration, std::move(status));
-}
-
-core::Nice Service::nice_wish(const Registration& registration) const {
-  const auto usual = *registration.profile.nice;
-  return is_engaged(registration, core::LeverKind::nice)
-             ? std::min(usual, config_.control.strong_nice)
-             : usual;
-}
-
 /// What a registration wants of a shared lever that its profile sets.
 core::LeverValue Service::wish_of(const Registration& registration, core::LeverKind kind) const {
   const auto& profile = registration.profile;
@@ -135,15 +92,6 @@ void Service::hold_strongly(core::RegistrationId id, const std::vector<std::stri
   if (changed(core::LeverKind::cpu_weight) && !registration.unit.empty())
     cpu_weight_.hold(registration.unit, {id, wish_of(registration, core::LeverKind::cpu_weight)});
   if (changed(core::LeverKind::slice_weight)) hold_slices(registration);
-}
-
-void Service::hold_nice(Registration& registration) {
-  core::Result<ThreadSummary> total = ThreadSummary{};
-  for (auto& [pid, member] : registration.members) add_to(total, apply_nice(registration, member));
-  if (!total && is_engaged(registration, core::LeverKind::nice))
-    registration.strong_nice_refused = core::to_sentence(total.error());
-  nice_status(registration, total);
-  if (observer_ != nullptr) observer_->on_changed(registration.id);
 }
 
 void Service::apply_autogroup(Registration& registration) {

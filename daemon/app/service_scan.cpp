@@ -69,12 +69,8 @@ Service::Looked Service::scan_one(Registration& registration) {
   if (stirred.empty()) return looked;
   looked.processes = static_cast<std::uint32_t>(stirred.size());
   scan_children(registration, stirred);
-  core::Result<ThreadSummary> total = ThreadSummary{};
-  for (auto& [pid, member] : registration.members) {
-    if (std::ranges::find(stirred, pid) != stirred.end())
-      member.summary = apply_nice(registration, member);
-    add_to(total, member.summary);
-  }
+  for (auto& [pid, member] : registration.members)
+    if (std::ranges::find(stirred, pid) != stirred.end()) look_at_threads(registration, member);
   const auto before = registration.levers;
   if (const auto placement = ports_.processes.placement(registration.key.pid)) {
     // The autogroup we hold stays the one to release, even if the process made a new session.
@@ -82,7 +78,7 @@ Service::Looked Service::scan_one(Registration& registration) {
     refreshed.autogroup = registration.placement.autogroup;
     registration.placement = refreshed;
   }
-  nice_status(registration, total);
+  threads_status(registration);
   follow_gpus(registration);
   control_.begin(registration);
   if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
@@ -106,12 +102,17 @@ bool Service::has_stirred(Member& member) {
 bool Service::settle_inheritance(const ports::ProcessIdentity& identity) {
   const ports::ThreadFacts main{{*core::Tid::make(identity.key.pid.value()), identity.key.start},
                                 identity.nice};
-  bool changed = thread_nice_.look_for_stragglers(main);
+  bool changed = false;
+  for (const auto& part : thread_parts()) changed |= part.lever.look_for_stragglers(main);
+  const auto may_be_of = [&](const Member& member) {
+    return std::ranges::any_of(thread_parts(), [&](const ThreadPart& part) {
+      const auto& state = member.*part.state;
+      return state.since <= identity.key.start && part.lever.is_one_of(main, state.ours);
+    });
+  };
   for (auto& [id, registration] : registrations_) {
-    if (std::ranges::none_of(registration.members, [&](const auto& member) {
-          const auto& state = member.second.nice;
-          return state.since <= identity.key.start && thread_nice_.is_one_of(main, state.ours);
-        }))
+    if (std::ranges::none_of(registration.members,
+                             [&](const auto& item) { return may_be_of(item.second); }))
       continue;
     scan_children(registration);
     changed = true;
@@ -167,17 +168,7 @@ void Service::scan_children(Registration& registration, std::vector<core::Pid> w
 }
 
 void Service::adopt_child(Registration& registration, const Member& parent, core::Pid child) {
-  const auto& inherited = parent.nice.inherited;
-  if (!registration.profile.include_children) {
-    if (!registration.profile.nice || !inherited) return;
-    if (registration.disinherited.size() >= config_.limits.max_members)
-      registration.disinherited.clear();
-    registration.disinherited.insert(child);
-    const Inheritance inheritance{parent.nice.ours, *inherited, parent.nice.since};
-    thread_nice_.disinherit(child, inheritance);
-    thread_nice_.disinherit_descendants(child, inheritance);
-    return;
-  }
+  if (!registration.profile.include_children) return disinherit(registration, parent, child);
   // At registration the nearest wins; a scan later on takes nothing away from another.
   if (!registrations_.contains(registration.id)) take_over(child);
   if (owner_of(child) != nullptr) return;
@@ -190,10 +181,12 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
   if (member.exit_watch == nullptr) return;
   // Found at registration: never boosted, reads back its own original. Found later: born of a
   // boosted process, so its original is its parent's.
-  member.nice.inherited = inherited;
-  member.nice.ours = parent.nice.ours;
+  for (const auto& part : thread_parts()) {
+    (member.*part.state).inherited = (parent.*part.state).inherited;
+    (member.*part.state).ours = (parent.*part.state).ours;
+  }
   auto& added = registration.members.emplace(child, std::move(member)).first->second;
-  static_cast<void>(apply_nice(registration, added));
+  look_at_threads(registration, added);
 }
 
 bool Service::works(const Registration& registration) const {

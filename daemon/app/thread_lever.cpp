@@ -42,10 +42,11 @@ core::ResourceKey ThreadLever::key(const core::ThreadKey& thread) const {
 }
 
 core::Result<ThreadSummary> ThreadLever::apply(ThreadState& state, core::RegistrationId holder,
-                                               const core::LeverValue& wish) {
+                                               const core::LeverValue& wish,
+                                               const std::vector<ports::ThreadFacts>* listed) {
   ThreadSummary summary;
   std::set<core::Tid> seen;
-  auto threads = look(state);
+  auto threads = listed != nullptr ? *listed : look(state);
   if (threads) forget_dead(state, *threads);
   for (int i = 0; i < kPasses; ++i) {
     if (!threads) return tl::unexpected(threads.error());

@@ -20,14 +20,14 @@ struct ThreadState {
   core::ProcessKey process;
   /// What a thread born from now on would have had without us: its creator's original, never
   /// what is read back. Unknown until the first application, unless handed down by a parent.
-  std::optional<core::LeverValue> inherited;
+  std::optional<core::LeverValue> inherited = {};
   /// When the first of our values came into force: who was born before inherited none.
-  core::StartTime since;
-  std::set<core::ThreadKey> known;
+  core::StartTime since = {};
+  std::set<core::ThreadKey> known = {};
   /// The main thread as it was a moment ago, which spares the first application a read.
-  std::optional<ports::ThreadFacts> just_read;
+  std::optional<ports::ThreadFacts> just_read = {};
   /// Every value that was asked for: what a thread born meanwhile may have been born with.
-  std::vector<core::LeverValue> ours;
+  std::vector<core::LeverValue> ours = {};
 };
 
 /// What a child born of a boosted process carries.
@@ -56,9 +56,10 @@ class ThreadLever {
 
   /// Brings all threads, also those born since the last call, to `wish`, which may be another one
   /// than last time. Threads whose value was changed by somebody else are left alone and counted
-  /// as contended.
-  [[nodiscard]] core::Result<ThreadSummary> apply(ThreadState& state, core::RegistrationId holder,
-                                                  const core::LeverValue& wish);
+  /// as contended. `threads` is a list made a moment ago, or null.
+  [[nodiscard]] core::Result<ThreadSummary> apply(
+      ThreadState& state, core::RegistrationId holder, const core::LeverValue& wish,
+      const std::vector<ports::ThreadFacts>* threads = nullptr);
   /// Gives every thread its own original back, and what threads and descendants born since the
   /// last scan inherited. A clone under way has copied the boost but is in no list yet (linux
   /// kernel/fork.c, copy_process: sched_fork comes long before list_add_tail): remembered for

@@ -52,4 +52,48 @@ class NiceValue final : public ThreadValue {
   ports::Scheduler& scheduler_;
 };
 
+/// SCHED_RESET_ON_FORK leaves these policies alone.
+class PolicyValue final : public ThreadValue {
+ public:
+  explicit PolicyValue(ports::Scheduler& scheduler) : scheduler_(scheduler) {}
+  core::LeverKind kind() const override { return core::LeverKind::scheduling; }
+  core::Result<core::LeverValue> of(const ports::ThreadFacts& thread) override {
+    return read(thread.key.tid);
+  }
+  core::Result<core::LeverValue> read(core::Tid tid) override {
+    const auto policy = scheduler_.thread_policy(tid);
+    if (!policy) return tl::unexpected(policy.error());
+    return core::LeverValue(*policy);
+  }
+  core::Result<void> write(core::Tid tid, const core::LeverValue& value) override {
+    return scheduler_.set_thread_policy(tid, std::get<core::SchedulingPolicy>(value));
+  }
+  bool is_reserved(const core::LeverValue& value) const override {
+    return value == core::LeverValue(core::SchedulingPolicy::other);
+  }
+
+ private:
+  ports::Scheduler& scheduler_;
+};
+
+class IoValue final : public ThreadValue {
+ public:
+  explicit IoValue(ports::Scheduler& scheduler) : scheduler_(scheduler) {}
+  core::LeverKind kind() const override { return core::LeverKind::io_class; }
+  core::Result<core::LeverValue> of(const ports::ThreadFacts& thread) override {
+    return read(thread.key.tid);
+  }
+  core::Result<core::LeverValue> read(core::Tid tid) override {
+    const auto priority = scheduler_.thread_io(tid);
+    if (!priority) return tl::unexpected(priority.error());
+    return core::LeverValue(*priority);
+  }
+  core::Result<void> write(core::Tid tid, const core::LeverValue& value) override {
+    return scheduler_.set_thread_io(tid, std::get<core::IoPriority>(value));
+  }
+
+ private:
+  ports::Scheduler& scheduler_;
+};
+
 }  // namespace apusched::app

@@ -15,10 +15,12 @@ namespace apusched::core {
 struct Profile {
   std::string name;
   WorkClass work_class = WorkClass::interactive;
-  std::optional<Nice> nice;            ///< every thread of the process
-  std::optional<Nice> autogroup_nice;  ///< the session's autogroup, where autogroups act
-  std::optional<Weight> cpu_weight;    ///< the process's own systemd unit
-  std::optional<Weight> io_weight;     ///< the same unit
+  std::optional<Nice> nice;                    ///< every thread of the process
+  std::optional<Nice> autogroup_nice;          ///< the session's autogroup, where autogroups act
+  std::optional<SchedulingPolicy> scheduling;  ///< every thread; never `other`
+  std::optional<IoClass> io_class;             ///< every thread; idle or best_effort
+  std::optional<Weight> cpu_weight;            ///< the process's own systemd unit
+  std::optional<Weight> io_weight;             ///< the same unit
   std::optional<PerformanceLevel> performance_level;  ///< the APU the process has queues on
   // What follows acts through the agent in the process.
   std::optional<QueuePriority> queue_priority;

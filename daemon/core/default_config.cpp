@@ -24,6 +24,8 @@ Profile background() {
   profile.work_class = WorkClass::background;
   profile.nice = Nice::of<10>();
   profile.autogroup_nice = Nice::of<10>();
+  profile.scheduling = SchedulingPolicy::idle;
+  profile.io_class = IoClass::idle;
   profile.cpu_weight = Weight::make(20);
   profile.io_weight = Weight::make(20);
   profile.queue_priority = QueuePriority::low;

@@ -10,7 +10,9 @@ ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread) {
 }
 
 std::optional<ThreadKey> resource_thread(const ResourceKey& key) {
-  if (key.kind != LeverKind::nice) return std::nullopt;
+  if (key.kind != LeverKind::nice && key.kind != LeverKind::scheduling &&
+      key.kind != LeverKind::io_class)
+    return std::nullopt;
   const auto colon = key.id.find(':');
   if (colon == std::string::npos) return std::nullopt;
   const auto tid = Tid::parse(std::string_view(key.id).substr(0, colon));

@@ -35,7 +35,10 @@ LeverReach weight_reach(LeverKind kind, const Placement& at) {
 LeverReach reach_of(LeverKind kind, const Placement& placement) {
   switch (kind) {
     case LeverKind::nice:
+    case LeverKind::scheduling:
       return nice_reach(placement);
+    case LeverKind::io_class:
+      return {true, "acts on disks whose I/O scheduler is bfq or mq-deadline"};
     case LeverKind::autogroup:
       return autogroup_reach(placement);
     case LeverKind::cpu_weight:

@@ -28,6 +28,11 @@ inline constexpr std::array kProfileLevels{core::PerformanceLevel::automatic,
 inline constexpr std::array kQueuePriorities{core::QueuePriority::low, core::QueuePriority::normal,
                                              core::QueuePriority::high};
 
+inline constexpr std::array kPolicies{core::SchedulingPolicy::normal, core::SchedulingPolicy::batch,
+                                      core::SchedulingPolicy::idle};
+
+inline constexpr std::array kIoClasses{core::IoClass::idle, core::IoClass::best_effort};
+
 inline constexpr std::array kRaiseSlices{core::RaiseSlices::never, core::RaiseSlices::exclusive,
                                          core::RaiseSlices::always};
 
@@ -101,6 +106,8 @@ void describe(Visitor& visitor, core::Profile& profile) {
   visitor.word("class", profile.work_class, kWorkClasses);
   visitor.optional_nice("nice", profile.nice);
   visitor.optional_nice("autogroup_nice", profile.autogroup_nice);
+  visitor.optional_word("scheduling", profile.scheduling, kPolicies);
+  visitor.optional_word("io_class", profile.io_class, kIoClasses);
   visitor.optional_weight("cpu_weight", profile.cpu_weight);
   visitor.optional_weight("io_weight", profile.io_weight);
   visitor.optional_word("performance_level", profile.performance_level, kProfileLevels);

@@ -29,6 +29,8 @@ struct FakeWorld {
     int nice = 0;
     std::uint64_t start = 1;
     bool refuses = false;  ///< setpriority answers EPERM
+    core::SchedulingPolicy policy = core::SchedulingPolicy::normal;
+    core::IoPriority io = {};
   };
   struct Process {
     std::uint64_t start = 1;
@@ -49,11 +51,17 @@ struct FakeWorld {
     Process process;
     process.start = next_start++;
     for (std::size_t i = 0; i < nices.size(); ++i)
-      process.threads[pid + static_cast<int>(i)] = {nices[i], process.start, false};
+      process.threads[pid + static_cast<int>(i)] = {nices[i], process.start};
     return processes.insert_or_assign(pid, process).first->second;
   }
   void add_thread(int pid, int tid, int nice) {
-    processes.at(pid).threads[tid] = {nice, next_start++, false};
+    // Cloned from the main thread, but for its nice.
+    auto& threads = processes.at(pid).threads;
+    Thread born = threads.begin()->second;
+    born.nice = nice;
+    born.start = next_start++;
+    born.refuses = false;
+    threads[tid] = born;
   }
   Thread* thread(int tid) {
     for (auto& [pid, process] : processes)
@@ -199,14 +207,23 @@ class FakeScheduler final : public ports::Scheduler {
     return nice_of(thread->nice);
   }
   core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) override {
-    auto* thread = world_.thread(tid.value());
+    return set(tid, "nice", [&](FakeWorld::Thread& thread) { thread.nice = nice.value(); });
+  }
+  core::Result<core::SchedulingPolicy> thread_policy(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
     if (thread == nullptr) return gone(core::to_string(tid));
-    if (thread->refuses)
-      return core::fail(core::ErrorCode::denied, "set nice of thread", core::to_string(tid),
-                        "Operation not permitted");
-    thread->nice = nice.value();
-    world_.log.push_back("write nice " + core::to_string(tid));
-    return {};
+    return thread->policy;
+  }
+  core::Result<void> set_thread_policy(core::Tid tid, core::SchedulingPolicy policy) override {
+    return set(tid, "policy", [&](FakeWorld::Thread& thread) { thread.policy = policy; });
+  }
+  core::Result<core::IoPriority> thread_io(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    return thread->io;
+  }
+  core::Result<void> set_thread_io(core::Tid tid, core::IoPriority priority) override {
+    return set(tid, "io", [&](FakeWorld::Thread& thread) { thread.io = priority; });
   }
   core::Result<core::Nice> autogroup_nice(core::Pid member) override {
     const auto found = world_.processes.find(member.value());
@@ -222,6 +239,17 @@ class FakeScheduler final : public ports::Scheduler {
   }
 
  private:
+  template <typename Change>
+  core::Result<void> set(core::Tid tid, const std::string& what, Change change) {
+    auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    if (thread->refuses)
+      return core::fail(core::ErrorCode::denied, "set " + what + " of thread", core::to_string(tid),
+                        "Operation not permitted");
+    change(*thread);
+    world_.log.push_back("write " + what + " " + core::to_string(tid));
+    return {};
+  }
   FakeWorld& world_;
 };
 

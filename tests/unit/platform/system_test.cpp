@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The adapters on the real kernel, with processes and threads of the test's own.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -119,6 +120,42 @@ TEST(Processes, follow_a_process_to_its_end) {
   EXPECT_EQ(processes.facts(pid).error().code, core::ErrorCode::gone);
   EXPECT_EQ(processes.threads(pid, 10).error().code, core::ErrorCode::gone);
   EXPECT_EQ(processes.open(pid).error().code, core::ErrorCode::gone);
+}
+
+TEST(Scheduler, changes_the_policy_of_one_thread_and_keeps_its_nice_and_what_fork_resets) {
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  LinuxScheduler scheduler;
+  ASSERT_TRUE(scheduler.set_thread_nice(tid, core::Nice::of<7>()));
+  const sched_param none{};
+  ASSERT_EQ(::sched_setscheduler(tid.value(), SCHED_OTHER | SCHED_RESET_ON_FORK, &none), 0);
+  for (const auto policy : {core::SchedulingPolicy::idle, core::SchedulingPolicy::batch,
+                            core::SchedulingPolicy::normal}) {
+    ASSERT_TRUE(scheduler.set_thread_policy(tid, policy));
+    EXPECT_EQ(*scheduler.thread_policy(tid), policy);
+    EXPECT_EQ(*scheduler.thread_nice(tid), core::Nice::of<7>());
+    EXPECT_NE(::sched_getscheduler(tid.value()) & SCHED_RESET_ON_FORK, 0);
+  }
+  child.end();
+  EXPECT_EQ(scheduler.thread_policy(tid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(scheduler.set_thread_policy(tid, core::SchedulingPolicy::idle).error().code,
+            core::ErrorCode::gone);
+}
+
+TEST(Scheduler, changes_the_io_priority_of_one_thread_and_back) {
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  LinuxScheduler scheduler;
+  const auto before = scheduler.thread_io(tid);
+  ASSERT_TRUE(before);
+  for (const auto io : {core::IoPriority{core::IoClass::idle, 0},
+                        core::IoPriority{core::IoClass::best_effort, 7}, *before}) {
+    ASSERT_TRUE(scheduler.set_thread_io(tid, io));
+    EXPECT_EQ(*scheduler.thread_io(tid), io);
+  }
+  child.end();
+  EXPECT_EQ(scheduler.thread_io(tid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(scheduler.set_thread_io(tid, *before).error().code, core::ErrorCode::gone);
 }
 
 TEST(Processes, a_descriptor_that_is_no_pidfd_is_refused) {
