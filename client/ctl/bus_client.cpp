@@ -126,6 +126,9 @@ ProcessView process_view(const std::string& path, const Properties& properties) 
   Properties control;
   take(properties, "Control", control);
   if (!control.empty()) view.control = control_view(control);
+  Properties gpu_control;
+  take(properties, "GpuControl", gpu_control);
+  if (!gpu_control.empty()) view.gpu_control = control_view(gpu_control);
   return view;
 }
 
@@ -269,6 +272,7 @@ class BusClient final : public DaemonClient {
       auto& line = lines.emplace_back();
       take(properties, "seconds_ago", line.seconds_ago);
       take(properties, "pid", line.pid);
+      take(properties, "of", line.of);
       take(properties, "what", line.what);
       take(properties, "lever", line.lever);
       take(properties, "text", line.text);

@@ -101,6 +101,7 @@ Json json_history(const std::vector<HistoryLine>& lines) {
   for (const auto& line : lines)
     all["lines"].push_back({{"seconds_ago", line.seconds_ago},
                             {"pid", line.pid},
+                            {"of", line.of},
                             {"what", line.what},
                             {"lever", text_or_null(line.lever)},
                             {"text", line.text},
@@ -121,14 +122,22 @@ Json json_explain(std::uint32_t pid, const std::vector<ExplainLine>& lines) {
 Json json_of(const ProcessView& process) {
   Json levers = Json::object();
   for (const auto& [name, lever] : process.levers) levers[name] = json_of(lever);
-  return {{"object_path", process.object_path}, {"pid", process.pid},
-          {"start_time", process.start_time},   {"executable", process.executable},
-          {"unit", text_or_null(process.unit)}, {"user", process.user},
-          {"class", process.work_class},        {"profile", process.profile},
-          {"source", process.source},           {"threads", process.threads},
-          {"members", process.members},         {"gpus", process.gpus},
-          {"levers", std::move(levers)},        {"agent", json_of(process.agent)},
-          {"control", json_of(process.control)}};
+  return {{"object_path", process.object_path},
+          {"pid", process.pid},
+          {"start_time", process.start_time},
+          {"executable", process.executable},
+          {"unit", text_or_null(process.unit)},
+          {"user", process.user},
+          {"class", process.work_class},
+          {"profile", process.profile},
+          {"source", process.source},
+          {"threads", process.threads},
+          {"members", process.members},
+          {"gpus", process.gpus},
+          {"levers", std::move(levers)},
+          {"agent", json_of(process.agent)},
+          {"control", json_of(process.control)},
+          {"gpu_control", json_of(process.gpu_control)}};
 }
 
 Json json_of(const GpuView& gpu) {

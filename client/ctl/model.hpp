@@ -53,6 +53,7 @@ struct ControlView {
 struct HistoryLine {
   double seconds_ago = 0;
   std::uint32_t pid = 0;
+  std::string of;  ///< "cpu_wait" or "dispatch"
   std::string what;
   std::string lever;  ///< empty for a change of state
   std::string text;
@@ -82,6 +83,7 @@ struct ProcessView {
   std::map<std::string, LeverView> levers;
   std::optional<AgentView> agent;
   std::optional<ControlView> control;
+  std::optional<ControlView> gpu_control;
 };
 
 struct LatencyView {

@@ -73,14 +73,14 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string control_text(const ControlView& control, const Style& style) {
+std::string control_text(std::string_view what, const ControlView& control, const Style& style) {
   const auto tone = control.state == "meeting"     ? Tone::good
                     : control.state == "violating" ? Tone::attention
                     : control.state == "saturated" ? Tone::bad
                                                    : Tone::plain;
-  auto text =
-      fmt::format("  target: {}, waits {:.0f} µs for a CPU, at most {:.0f}",
-                  style.paint(tone, printable(control.state)), control.wait_us, control.target_us);
+  auto text = fmt::format("  {}: {}, waits {:.0f} µs", what,
+                          style.paint(tone, printable(control.state)), control.wait_us);
+  if (control.target_us > 0) text += fmt::format(", at most {:.0f}", control.target_us);
   if (!control.engaged.empty()) text += ", stronger now: " + joined(control.engaged);
   if (control.why.starts_with(control.state) && control.why.size() > control.state.size())
     text += style.paint(Tone::faint, printable(control.why.substr(control.state.size())));
@@ -102,7 +102,8 @@ std::string render_process(const ProcessView& process, const Style& style) {
                       printable(process.source));
   text += fmt::format("  unit {}, {}\n", process.unit.empty() ? "unknown" : printable(process.unit),
                       process.gpus.empty() ? "no GPU queues" : "queues on " + joined(process.gpus));
-  if (process.control) text += control_text(*process.control, style);
+  if (process.control) text += control_text("CPU target", *process.control, style);
+  if (process.gpu_control) text += control_text("GPU target", *process.gpu_control, style);
   if (process.agent) text += agent_text(*process.agent);
   if (process.levers.empty()) return text + "  no levers: the profile asks for nothing\n";
   return text + lever_table(process.levers, style);
@@ -122,7 +123,7 @@ std::string render_explain(std::uint32_t pid, const std::vector<ExplainLine>& li
 std::string render_history(const std::vector<HistoryLine>& lines, const Style& style) {
   using enum Table::Align;
   if (lines.empty()) return "nothing was decided yet\n";
-  Table table({right, right, left, left});
+  Table table({right, right, left, left, left});
   for (const auto& line : lines) {
     auto text = printable(line.text);
     if (line.before_us > 0 || line.after_us > 0)
@@ -130,6 +131,7 @@ std::string render_history(const std::vector<HistoryLine>& lines, const Style& s
           fmt::format(" (waits: {:.0f} µs before, {:.0f} µs after)", line.before_us, line.after_us);
     table.row({{fmt::format("{:.1f} s ago", line.seconds_ago), Tone::faint},
                {std::to_string(line.pid)},
+               {line.of == "dispatch" ? "GPU" : "CPU"},
                {line.lever.empty() ? printable(line.what)
                                    : printable(line.lever) + " " + printable(line.what),
                 Tone::strong},

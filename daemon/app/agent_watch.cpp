@@ -8,6 +8,15 @@
 
 namespace apusched::app {
 
+namespace {
+
+/// Of each look, ten a second: what a process did a second ago counts for little.
+constexpr double kBusyGain = 0.3;
+/// An agent opens a gate by itself after this, should nothing more come.
+constexpr auto kGateWish = std::chrono::milliseconds{2000};
+
+}  // namespace
+
 AgentWatch::AgentWatch(ports::AgentHub* hub, ports::EventLoop& loop, ports::Report& report,
                        const core::Config& config, bool dry_run)
     : hub_(hub), loop_(loop), report_(report), config_(config), dry_run_(dry_run) {
@@ -24,7 +33,8 @@ void AgentWatch::set_gpus(const std::vector<ports::GpuFacts>& gpus) {
 }
 
 void AgentWatch::on_agent(core::AgentId id, const core::AgentFacts& facts) {
-  agents_.emplace(id, Agent{facts, {}, 0, {}, {}, {}, core::LatencyWindow(kWaitsKept), {}});
+  agents_.emplace(
+      id, Agent{facts, {}, 0, {}, {}, {}, core::LatencyWindow(kWaitsKept), {}, 0, 0, {}, 0});
   if (changed_) changed_();
 }
 
@@ -47,25 +57,82 @@ void AgentWatch::update(const Registrations& registrations) {
     agent.holder = holder == holders.end() ? std::nullopt : std::optional(holder->second);
   }
   plan(registrations);
+  renew_gate();
   for (auto& [id, agent] : agents_) {
     send(id, agent, wanted(agent, registrations));
     take_report(id, agent);
   }
 }
 
+core::GpuParty AgentWatch::party_of(const Registration& registration,
+                                    const std::vector<const Agent*>& agents) const {
+  const auto& profile = registration.profile;
+  core::GpuParty party{registration.id,
+                       profile.work_class,
+                       profile.cu_weight,
+                       profile.cu_exclusive,
+                       profile.cu_limit_percent,
+                       0,
+                       true,
+                       true,
+                       true,
+                       profile.queue_priority == core::QueuePriority::low};
+  for (const auto* agent : agents) {
+    party.busy = std::max(party.busy, agent->busy);
+    party.can_mask &= agent->facts.can_mask;
+    party.can_prioritise &= agent->facts.can_prioritise;
+    party.can_gate &= agent->facts.can_gate;
+  }
+  return party;
+}
+
 /// A registration takes part in dividing a GPU once it has queues there and an agent to set them.
+std::map<core::PciAddress, std::vector<core::GpuParty>> AgentWatch::parties(
+    const Registrations& registrations) const {
+  std::map<core::PciAddress, std::vector<core::GpuParty>> result;
+  std::map<core::RegistrationId, std::vector<const Agent*>> agents;
+  for (const auto& [id, agent] : agents_)
+    if (agent.holder) agents[*agent.holder].push_back(&agent);
+  for (const auto& [holder, its] : agents) {
+    const auto registration = registrations.find(holder);
+    if (registration == registrations.end()) continue;
+    const auto party = party_of(registration->second, its);
+    for (const auto& [pci, geometry] : gpus_)
+      if (registration->second.gpus.contains(pci.text())) result[pci].push_back(party);
+  }
+  return result;
+}
+
 void AgentWatch::plan(const Registrations& registrations) {
+  const auto everybody = parties(registrations);
   for (const auto& [pci, geometry] : gpus_) {
-    std::vector<core::CuDemand> demands;
-    for (const auto& [id, registration] : registrations) {
-      const auto& profile = registration.profile;
-      if (!profile.cu_weight && !profile.cu_limit_percent) continue;
-      if (!registration.gpus.contains(pci.text()) || agents_of(registration).empty()) continue;
-      demands.push_back({id, profile.cu_weight.value_or(core::CuWeight::of<100>()),
-                         profile.cu_exclusive && profile.cu_weight, profile.cu_limit_percent});
-    }
+    const auto here = everybody.find(pci);
+    const auto pressure = pressure_.find(pci);
+    const auto demands = core::demands_under(
+        here == everybody.end() ? std::vector<core::GpuParty>() : here->second,
+        pressure == pressure_.end() ? std::nullopt : std::optional(pressure->second));
     auto& current = plans_[pci];
     current = core::plan_cus(geometry, demands, current);
+  }
+}
+
+void AgentWatch::renew_gate() {
+  const auto now = loop_.now().time_since_epoch();
+  const bool gates =
+      std::ranges::any_of(pressure_, [](const auto& item) { return item.second.gate; });
+  if (!gates)
+    gate_until_ = std::chrono::nanoseconds{0};
+  else if (gate_until_ - now < kGateWish / 2)
+    gate_until_ = now + kGateWish;
+}
+
+void AgentWatch::add_pressure(core::AgentSettings& settings, const Agent& agent,
+                              core::WorkClass work_class) const {
+  for (const auto& gpu : agent.facts.gpus) {
+    const auto pressure = pressure_.find(gpu.pci);
+    if (pressure == pressure_.end() || work_class >= pressure->second.protects) continue;
+    if (pressure->second.lower_priority) settings.priority = core::QueuePriority::low;
+    if (pressure->second.gate) settings.gate_closed_until = gate_until_;
   }
 }
 
@@ -79,6 +146,7 @@ core::AgentSettings AgentWatch::wanted(const Agent& agent,
   settings.queue_limit = profile.queue_limit;
   settings.memory_limit = profile.memory_limit;
   settings.sample_hz = config_.agent.sample_hz;
+  add_pressure(settings, agent, profile.work_class);
   for (const auto& gpu : agent.facts.gpus) {
     const auto plan = plans_.find(gpu.pci);
     if (plan == plans_.end()) continue;
@@ -99,15 +167,55 @@ void AgentWatch::send(core::AgentId id, Agent& agent, const core::AgentSettings&
   }
 }
 
+void AgentWatch::note_progress(Agent& agent, const core::AgentReport& report) {
+  agent.taken += report.taken - agent.report->taken;
+  const auto samples = report.samples - agent.report->samples;
+  if (samples == 0) return;
+  const auto busy = report.busy_samples - agent.report->busy_samples;
+  agent.busy += kBusyGain * (static_cast<double>(busy) / static_cast<double>(samples) - agent.busy);
+}
+
+void AgentWatch::collect() {
+  if (hub_ == nullptr) return;
+  for (auto& [id, agent] : agents_) {
+    if (!agent.holder) continue;
+    const auto before = agent.report ? agent.report->samples : 0;
+    take_report(id, agent);
+    // An agent that has stopped looking is in a program that has stopped.
+    if (agent.report && agent.report->samples == before) agent.busy -= kBusyGain * agent.busy;
+  }
+}
+
+AgentWatch::Seen AgentWatch::take(core::RegistrationId id) {
+  Seen seen;
+  std::uint64_t count = 0;
+  std::chrono::nanoseconds sum{0};
+  for (auto& [agent_id, agent] : agents_) {
+    if (agent.holder != id) continue;
+    seen.worked |= std::exchange(agent.taken, 0) > 0;
+    count += std::exchange(agent.fresh_waits, 0);
+    sum += std::exchange(agent.fresh_wait, std::chrono::nanoseconds{0});
+  }
+  if (count > 0)
+    seen.wait_us =
+        std::chrono::duration<double, std::micro>(sum).count() / static_cast<double>(count);
+  return seen;
+}
+
 void AgentWatch::take_report(core::AgentId id, Agent& agent) {
   auto report = hub_->read(id);
   if (!report || report == agent.report) return;
   const auto now = loop_.now();
   if (agent.report) {
+    note_progress(agent, *report);
     if (const auto length = core::mean_task_length(*agent.report, *report, now - agent.reported_at))
       agent.task_length = length;
   }
-  for (const auto wait : report->waits) agent.waits.add(wait);
+  for (const auto wait : report->waits) {
+    agent.waits.add(wait);
+    agent.fresh_wait += wait;
+    ++agent.fresh_waits;
+  }
   agent.report = std::move(report);
   agent.reported_at = now;
 }

@@ -13,6 +13,7 @@
 #include "core/agent.hpp"
 #include "core/config.hpp"
 #include "core/cu_plan.hpp"
+#include "core/gpu_pressure.hpp"
 #include "ports/agents.hpp"
 #include "ports/event_loop.hpp"
 #include "ports/gpu.hpp"
@@ -41,6 +42,21 @@ class AgentWatch final : public ports::AgentHub::Events {
 
   /// Brings agents in line with the registrations and takes their reports.
   void update(const Registrations& registrations);
+  /// What is asked of the others on a GPU; acts with the next update.
+  void press(std::map<core::PciAddress, core::GpuPressure> pressure) {
+    pressure_ = std::move(pressure);
+  }
+  /// Takes the reports of all agents; cheap: no system call.
+  void collect();
+  /// What the agents of a registration have seen since it was last taken.
+  struct Seen {
+    bool worked = false;            ///< the GPU fetched packets
+    std::optional<double> wait_us;  ///< mean of the waits that were measured
+  };
+  [[nodiscard]] Seen take(core::RegistrationId id);
+  /// Who has queues on which GPU and an agent.
+  [[nodiscard]] std::map<core::PciAddress, std::vector<core::GpuParty>> parties(
+      const Registrations& registrations) const;
   /// What became of the settings that the profile asks for.
   [[nodiscard]] std::vector<core::LeverStatus> statuses(const Registration& registration) const;
   /// Nothing where no process of the registration has an agent.
@@ -62,12 +78,23 @@ class AgentWatch final : public ports::AgentHub::Events {
     std::optional<std::chrono::nanoseconds> task_length;
     core::LatencyWindow waits{kWaitsKept};
     std::optional<core::RegistrationId> holder;
+    // Since it was last taken.
+    std::uint64_t taken = 0;
+    std::uint64_t fresh_waits = 0;
+    std::chrono::nanoseconds fresh_wait{0};
+    double busy = 0;  ///< share of the samples that found packets waiting, smoothed
   };
   static constexpr std::size_t kWaitsKept = 1000;
 
   void plan(const Registrations& registrations);
+  [[nodiscard]] core::GpuParty party_of(const Registration& registration,
+                                        const std::vector<const Agent*>& agents) const;
+  void add_pressure(core::AgentSettings& settings, const Agent& agent,
+                    core::WorkClass work_class) const;
+  void renew_gate();
   void send(core::AgentId id, Agent& agent, const core::AgentSettings& settings);
   void take_report(core::AgentId id, Agent& agent);
+  static void note_progress(Agent& agent, const core::AgentReport& report);
   [[nodiscard]] core::AgentSettings wanted(const Agent& agent,
                                            const Registrations& registrations) const;
   [[nodiscard]] std::vector<const Agent*> agents_of(const Registration& registration) const;
@@ -85,6 +112,8 @@ class AgentWatch final : public ports::AgentHub::Events {
   std::function<void()> changed_;
   std::map<core::PciAddress, core::CuGeometry> gpus_;
   std::map<core::PciAddress, core::CuPlan> plans_;
+  std::map<core::PciAddress, core::GpuPressure> pressure_;
+  std::chrono::nanoseconds gate_until_{0};
   std::map<core::AgentId, Agent> agents_;
 };
 

@@ -16,7 +16,6 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kThreadsEach = 8;
 /// Read in one tick, whatever is registered: about 0.1 ms.
 constexpr std::size_t kThreadsPerTick = 64;
-constexpr std::size_t kHistory = 512;
 /// So many processes cost nothing that matters at the full rate.
 constexpr std::size_t kFew = 16;
 constexpr std::size_t kStepsPerTick = 128;
@@ -38,9 +37,9 @@ double occasions(const ports::ThreadTimes& before, const ports::ThreadTimes& aft
 
 }  // namespace
 
-ControlLoop::ControlLoop(ports::Meters* meters, ports::ControlLog* log, ports::EventLoop& loop,
-                         ports::Report& report, const core::Config& config)
-    : meters_(meters), log_(log), loop_(loop), report_(report), config_(config) {}
+ControlLoop::ControlLoop(ports::Meters* meters, ControlBook& book, ports::EventLoop& loop,
+                         const core::Config& config)
+    : meters_(meters), book_(book), loop_(loop), config_(config) {}
 
 core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) const {
   core::ControlSettings settings;
@@ -53,12 +52,14 @@ core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) con
 void ControlLoop::begin(const Registration& registration) {
   const auto id = registration.id;
   if (meters_ == nullptr || !config_.control.enabled || !registration.profile.target_wait) return;
-  const auto [found, fresh] = targets_.try_emplace(id, settings_of(registration.profile));
+  auto found = targets_.find(id);
+  if (found == targets_.end())
+    found = targets_
+                .emplace(id, Steering(book_, core::Latency::cpu_wait, id, registration.key.pid,
+                                      settings_of(registration.profile)))
+                .first;
   auto& target = found->second;
-  if (fresh) {
-    target.pid = registration.key.pid;
-    if (log_ != nullptr) log_->began(id, target.controller.settings());
-  }
+  target.limit_us = static_cast<double>(registration.profile.target_wait->value());
   choose_threads(target, registration);
   std::erase_if(target.used,
                 [&](const auto& item) { return !registration.members.contains(item.first); });
@@ -115,8 +116,9 @@ void ControlLoop::choose_threads(Target& target, const Registration& registratio
 
 /// While all of them are idle, no more often than they are scanned anyway.
 void ControlLoop::arm() {
-  const bool idle = std::ranges::all_of(
-      targets_, [](const auto& item) { return item.second.state == core::ControlState::idle; });
+  const bool idle = std::ranges::all_of(targets_, [](const auto& item) {
+    return item.second.steering.state() == core::ControlState::idle;
+  });
   const auto delay =
       idle ? std::max(config_.control.tick, config_.limits.scan_interval) : config_.control.tick;
   timer_ = loop_.after(delay, [this] {
@@ -146,7 +148,7 @@ bool ControlLoop::due(const Target& target, core::Moment now) const {
   if (count <= kFew || !target.stepped) return true;
   const auto tick = config_.control.tick;
   const auto turns = static_cast<int>(count / kStepsPerTick);
-  const auto interval = target.state == core::ControlState::idle
+  const auto interval = target.steering.state() == core::ControlState::idle
                             ? std::max(tick, config_.limits.scan_interval)
                             : std::max(tick, std::min<core::Moment>(tick * turns, kSlowest));
   // A timer fires late, never early: half a tick makes up for that.
@@ -190,51 +192,24 @@ void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now
   target.stepped = now;
   const auto before = std::exchange(target.machine, machine);
   if (!before) return;
-  if (seen.wait_us) target.observation = *seen.wait_us;
+  if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;
   core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
   if (machine.all > before->all)
     input.rival = std::clamp(static_cast<double>((machine.busy - before->busy - own).count()) /
                                  static_cast<double>((machine.all - before->all).count()),
                              0.0, 1.0);
-  const auto output = target.controller.step(input);
-  if (log_ != nullptr) log_->stepped(id, input, output);
-  tell(id, target, output);
-  if (output.engaged == target.engaged) return;
-  target.engaged = output.engaged;
-  if (apply_) apply_(id, output.engaged);
-}
-
-void ControlLoop::tell(core::RegistrationId id, Target& target, const core::ControlOutput& output) {
-  const auto now = loop_.now();
-  for (const auto& event : output.events) {
-    history_.push_back({now, target.pid, std::string(core::to_string(event.what)), event.rung,
-                        event.text, event.before, event.after});
-    if (history_.size() > kHistory) history_.pop_front();
-    report_.control(target.pid, event);
-    if (event.what == core::ControlEvent::What::state) target.why = event.text;
-  }
-  if (output.state == target.state) return;
-  target.state = output.state;
-  if (state_changed_) state_changed_(id);
+  if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
 }
 
 bool ControlLoop::misses(core::RegistrationId id) const {
   const auto found = targets_.find(id);
-  return found != targets_.end() &&
-         found->second.observation > found->second.controller.settings().target;
+  return found != targets_.end() && found->second.missed;
 }
 
 std::optional<ControlView> ControlLoop::view(core::RegistrationId id) const {
   const auto found = targets_.find(id);
   if (found == targets_.end()) return std::nullopt;
-  const auto& target = found->second;
-  return ControlView{std::string(core::to_string(target.state)), target.why,
-                     target.controller.settings().target, target.observation, target.engaged};
-}
-
-std::vector<HistoryLine> ControlLoop::history(std::size_t count) const {
-  const auto first = history_.size() - std::min(count, history_.size());
-  return {history_.begin() + static_cast<std::ptrdiff_t>(first), history_.end()};
+  return found->second.steering.view();
 }
 
 }  // namespace apusched::app

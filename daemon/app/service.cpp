@@ -53,7 +53,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
              dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
-      control_(ports_.meters, ports_.control_log, ports_.loop, ports_.report, config_),
+      book_of_control_(ports_.control_log, ports_.loop, ports_.report),
+      control_(ports_.meters, book_of_control_, ports_.loop, config_),
+      gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
       neighbours_(ports_.processes, ports_.meters, ports_.loop) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
@@ -71,7 +73,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
   control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
     hold_strongly(id, engaged);
   });
-  control_.on_state([this](core::RegistrationId id) {
+  gpu_control_.on_pressed([this] { follow_agents(); });
+  book_of_control_.on_state([this](core::RegistrationId id) {
     if (observer_ != nullptr) observer_->on_changed(id);
   });
 }
@@ -111,6 +114,7 @@ core::Result<void> Service::start() {
   std::vector<ports::GpuFacts> gpus;
   for (const auto& gpu : gpu_watch_.views()) gpus.push_back(gpu.facts);
   agent_watch_.set_gpus(gpus);
+  gpu_control_.set_gpus(gpus);
   return {};
 }
 
@@ -289,9 +293,10 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
+  control_.end(id);
+  gpu_control_.end(id);
   if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
   with_agents_.erase(id);
-  control_.end(id);
   neighbours_.forget(id);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
@@ -379,7 +384,8 @@ std::optional<ProcessView> Service::view(core::RegistrationId id) const {
                    static_cast<std::uint32_t>(registration.members.size()),
                    {registration.gpus.begin(), registration.gpus.end()},
                    agent_watch_.view(registration),
-                   control_.view(id)};
+                   control_.view(id),
+                   gpu_control_.view(id)};
   for (const auto& [kind, status] : registration.levers) view.levers.push_back(status);
   for (const auto& [pid, member] : registration.members) view.threads += member.threads;
   return view;

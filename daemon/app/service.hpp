@@ -11,6 +11,7 @@
 
 #include "app/agent_watch.hpp"
 #include "app/control_loop.hpp"
+#include "app/gpu_control.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
 #include "app/lever_backends.hpp"
@@ -85,7 +86,7 @@ class Service {
   [[nodiscard]] std::vector<ExplainLine> explain(core::Pid pid) const;
   /// What the controllers did, the newest last.
   [[nodiscard]] std::vector<HistoryLine> history(std::size_t count) const {
-    return control_.history(count);
+    return book_of_control_.history(count);
   }
   [[nodiscard]] std::chrono::steady_clock::time_point now() const { return ports_.loop.now(); }
   [[nodiscard]] core::Result<std::map<std::string, std::string>> launch_environment(
@@ -190,7 +191,9 @@ class Service {
   SharedLever level_;
   GpuWatch gpu_watch_;
   AgentWatch agent_watch_;
+  ControlBook book_of_control_;
   ControlLoop control_;
+  GpuControl gpu_control_;
   Neighbours neighbours_;
   bool agents_due_ = false;                     ///< follow_agents is about to run
   std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed

@@ -165,6 +165,7 @@ void Service::follow_gpus(Registration& registration) {
 void Service::follow_agents() {
   if (agent_watch_.count() == 0 && with_agents_.empty()) return;
   agent_watch_.update(registrations_);
+  gpu_control_.follow();
   const auto before = std::exchange(with_agents_, agent_watch_.holders());
   for (auto& [id, registration] : registrations_)
     if (before.contains(id) || with_agents_.contains(id)) follow_agents_of(registration);

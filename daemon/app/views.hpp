@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/control.hpp"
 #include "core/latency_window.hpp"
 #include "core/lever.hpp"
 #include "core/types.hpp"
@@ -33,7 +34,7 @@ struct AgentView {
 struct ControlView {
   std::string state;     ///< core::ControlState
   std::string why;       ///< what was said when it was entered
-  double target_us = 0;  ///< mean wait for a CPU that must not be exceeded
+  double target_us = 0;  ///< mean wait that must not be exceeded; 0: it is not known yet
   double wait_us = 0;    ///< as last observed
   std::vector<std::string> engaged;
   bool operator==(const ControlView&) const = default;
@@ -53,13 +54,15 @@ struct ProcessView {
   std::uint32_t members = 1;
   std::vector<std::string> gpus;
   std::optional<AgentView> agent;
-  std::optional<ControlView> control;  ///< nothing where the profile has no target
+  std::optional<ControlView> control;      ///< waits for a CPU; nothing without such a target
+  std::optional<ControlView> gpu_control;  ///< for the GPU; nothing without a target or an agent
   bool operator==(const ProcessView&) const = default;
 };
 
 struct HistoryLine {
   std::chrono::steady_clock::time_point at;
   core::Pid pid;
+  core::Latency of;
   std::string what;   ///< core::ControlEvent::What
   std::string lever;  ///< empty for a change of state
   std::string text;

@@ -75,19 +75,19 @@ Properties agent_of(const app::ProcessView& view) {
   return result;
 }
 
-Properties control_of(const app::ProcessView& view) {
-  if (!view.control) return {};
-  const auto& control = *view.control;
-  return {{"state", sdbus::Variant(control.state)},
-          {"why", sdbus::Variant(control.why)},
-          {"target_us", sdbus::Variant(control.target_us)},
-          {"wait_us", sdbus::Variant(control.wait_us)},
-          {"engaged", sdbus::Variant(control.engaged)}};
+Properties control_of(const std::optional<app::ControlView>& control) {
+  if (!control) return {};
+  return {{"state", sdbus::Variant(control->state)},
+          {"why", sdbus::Variant(control->why)},
+          {"target_us", sdbus::Variant(control->target_us)},
+          {"wait_us", sdbus::Variant(control->wait_us)},
+          {"engaged", sdbus::Variant(control->engaged)}};
 }
 
 Properties history_line(const app::HistoryLine& line, double seconds_ago) {
   return {{"seconds_ago", sdbus::Variant(seconds_ago)},
           {"pid", sdbus::Variant(static_cast<std::uint32_t>(line.pid.value()))},
+          {"of", sdbus::Variant(std::string(core::to_string(line.of)))},
           {"what", sdbus::Variant(line.what)},
           {"lever", sdbus::Variant(line.lever)},
           {"text", sdbus::Variant(line.text)},
@@ -115,7 +115,8 @@ Properties properties_of(const app::ProcessView& view) {
           {"AgentAttached", sdbus::Variant(view.agent.has_value())},
           {"Agent", sdbus::Variant(agent_of(view))},
           {"ControlState", sdbus::Variant(view.control ? view.control->state : std::string())},
-          {"Control", sdbus::Variant(control_of(view))}};
+          {"Control", sdbus::Variant(control_of(view.control))},
+          {"GpuControl", sdbus::Variant(control_of(view.gpu_control))}};
 }
 
 Properties properties_of(const app::GpuView& view) {

@@ -26,7 +26,7 @@ using Properties = std::map<std::string, sdbus::Variant>;
 [[nodiscard]] Properties telemetry_of(const app::GpuView& view);
 /// Empty without an agent.
 [[nodiscard]] Properties agent_of(const app::ProcessView& view);
-[[nodiscard]] Properties control_of(const app::ProcessView& view);
+[[nodiscard]] Properties control_of(const std::optional<app::ControlView>& control);
 [[nodiscard]] Properties history_line(const app::HistoryLine& line, double seconds_ago);
 [[nodiscard]] bool oversubscribed(const app::GpuView& view);
 [[nodiscard]] Properties properties_of(const app::ProcessView& view);

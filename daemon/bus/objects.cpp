@@ -209,20 +209,29 @@ std::string ProcessObject::ControlState() {
   return now.control ? now.control->state : std::string();
 }
 std::map<std::string, sdbus::Variant> ProcessObject::Control() {
-  return control_of(view());
+  return control_of(view().control);
+}
+std::map<std::string, sdbus::Variant> ProcessObject::GpuControl() {
+  return control_of(view().gpu_control);
 }
 
-void ProcessObject::tell_latency(const std::optional<app::ControlView>& control) {
-  if (!control) return;
-  const bool violated = control->state == "violating" || control->state == "saturated";
-  // In between it is not known, and the last word stands.
-  const bool met = control->state == "meeting" || control->state == "idle";
-  if (violated && !std::exchange(violated_, true)) emitLatencyViolated(control->why);
-  if (met && std::exchange(violated_, false)) emitLatencyRecovered();
+void ProcessObject::tell_latency(const app::ProcessView& now) {
+  bool known = false;
+  bool met = true;
+  for (const auto* control : {&now.control, &now.gpu_control}) {
+    if (!*control) continue;
+    const auto& state = (*control)->state;
+    known = true;
+    if ((state == "violating" || state == "saturated") && !std::exchange(violated_, true))
+      emitLatencyViolated((*control)->why);
+    // In between it is not known, and the last word stands.
+    met = met && (state == "meeting" || state == "idle");
+  }
+  if (known && met && std::exchange(violated_, false)) emitLatencyRecovered();
 }
 
 void ProcessObject::emit_changed() {
-  if (const auto now = service_.view(id_)) tell_latency(now->control);
+  if (const auto now = service_.view(id_)) tell_latency(*now);
   getObject().emitPropertiesChangedSignal(
       org::apusched1::Process_adaptor::INTERFACE_NAME,
       sdbus_version::property_names({"Applied", "Unit", "Gpus", "AgentAttached", "ControlState"}));

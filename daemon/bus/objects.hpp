@@ -90,7 +90,7 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   void emit_changed();
 
  private:
-  void tell_latency(const std::optional<app::ControlView>& control);
+  void tell_latency(const app::ProcessView& now);
   void Release(sdbus::Result<>&& result) override;
   uint32_t Pid() override;
   uint64_t StartTime() override;
@@ -109,6 +109,7 @@ class ProcessObject final : public sdbus::AdaptorInterfaces<org::apusched1::Proc
   std::map<std::string, sdbus::Variant> Agent() override;
   std::string ControlState() override;
   std::map<std::string, sdbus::Variant> Control() override;
+  std::map<std::string, sdbus::Variant> GpuControl() override;
   /// Throws org.apusched1.Error.NotRegistered where the registration is gone.
   [[nodiscard]] app::ProcessView view() const;
 

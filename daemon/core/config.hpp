@@ -33,6 +33,9 @@ struct Profile {
   /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried. Of
   /// waits with the mean m at most one in a hundred is longer than 100 m (Markov's inequality).
   std::optional<WaitTarget> target_wait;
+  /// How long packets may wait for the GPU, measured by what they wait while nobody is in the way;
+  /// no target: nothing is tried. Acts through the agents of those that are.
+  std::optional<PercentOf> target_dispatch;
   bool include_children = false;  ///< descendants too (wrapper scripts, worker processes)
 
   bool operator==(const Profile&) const = default;

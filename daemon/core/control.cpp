@@ -41,6 +41,22 @@ std::string_view to_string(ControlState state) {
   return "?";
 }
 
+std::string_view to_string(Latency what) {
+  switch (what) {
+    case Latency::cpu_wait:
+      return "cpu_wait";
+    case Latency::dispatch:
+      return "dispatch";
+  }
+  return "?";
+}
+
+std::optional<Latency> parse_latency(std::string_view text) {
+  for (const auto what : {Latency::cpu_wait, Latency::dispatch})
+    if (text == to_string(what)) return what;
+  return std::nullopt;
+}
+
 std::string_view to_string(ControlEvent::What what) {
   switch (what) {
     case What::tried:
@@ -152,7 +168,7 @@ void Controller::observe(const ControlInput& input) {
   else if (!rival_gone_)
     rival_gone_ = input.now;
   if (!input.observation || (experiment_ && input.now < experiment_->settled)) return;
-  test_.add(*input.observation > settings_.target);
+  test_.add(*input.observation > input.target.value_or(settings_.target));
   stretch_.add({*input.observation, input.rival});
 }
 

@@ -28,6 +28,14 @@ enum class ControlState {
 };
 [[nodiscard]] std::string_view to_string(ControlState state);
 
+/// What a target is about.
+enum class Latency {
+  cpu_wait,  ///< threads of the process wait for a CPU
+  dispatch,  ///< packets of the process wait for the GPU
+};
+[[nodiscard]] std::string_view to_string(Latency what);
+[[nodiscard]] std::optional<Latency> parse_latency(std::string_view text);
+
 /// One thing that can be done, in the order of trying: the ladder's rungs, cheapest first.
 struct Rung {
   std::string name;  ///< unique in the ladder
@@ -60,6 +68,7 @@ struct ControlInput {
   std::optional<double> observation;  ///< nothing: none was made, or it is not to be trusted
   double rival = 0;                   ///< share of the machine that others use, 0..1
   std::vector<Rung> rungs;
+  std::optional<double> target{};  ///< instead of ControlSettings::target
 
   bool operator==(const ControlInput&) const = default;
 };

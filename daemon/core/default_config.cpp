@@ -15,6 +15,7 @@ Profile llm_interactive() {
   profile.performance_level = PerformanceLevel::high;
   profile.queue_priority = QueuePriority::high;
   profile.target_wait = WaitTarget::of<20>();
+  profile.target_dispatch = PercentOf::of<150>();
   return profile;
 }
 

@@ -136,6 +136,8 @@ using CuWeight = Bounded<struct CuWeightTag, std::uint32_t, 1, 1000>;
 /// Microseconds.
 using WaitTarget = Bounded<struct WaitTargetTag, std::uint32_t, 10, 1000000>;
 using Percent = Bounded<struct PercentTag, std::uint32_t, 1, 100>;
+/// Of a yardstick, which is 100: how much more than it is still good.
+using PercentOf = Bounded<struct PercentOfTag, std::uint32_t, 101, 1000>;
 
 /// Identifies one registration for its whole life; never reused while the daemon runs.
 using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;

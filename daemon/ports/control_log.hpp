@@ -10,8 +10,9 @@ namespace apusched::ports {
 class ControlLog {
  public:
   virtual ~ControlLog() = default;
-  virtual void began(core::RegistrationId id, const core::ControlSettings& settings) = 0;
-  virtual void stepped(core::RegistrationId id, const core::ControlInput& input,
+  virtual void began(core::RegistrationId id, core::Latency what,
+                     const core::ControlSettings& settings) = 0;
+  virtual void stepped(core::RegistrationId id, core::Latency what, const core::ControlInput& input,
                        const core::ControlOutput& output) = 0;
 };
 

@@ -21,7 +21,7 @@ class Report {
   virtual void restored(const std::string& resource, std::string_view value) = 0;
   virtual void degraded(std::string_view what, std::string_view reason) = 0;
   virtual void recovered(std::string_view what) = 0;
-  virtual void control(core::Pid pid, const core::ControlEvent& event) = 0;
+  virtual void control(core::Pid pid, core::Latency what, const core::ControlEvent& event) = 0;
   /// A failure the daemon goes on after; ends with what it does instead.
   virtual void warning(std::string_view text) = 0;
   virtual void info(std::string_view text) = 0;

@@ -67,12 +67,14 @@ void LogReport::degraded(std::string_view what, std::string_view reason) {
 void LogReport::recovered(std::string_view what) {
   log_->info("{} works again", what);
 }
-void LogReport::control(core::Pid pid, const core::ControlEvent& event) {
+void LogReport::control(core::Pid pid, core::Latency what, const core::ControlEvent& event) {
+  const auto* of = what == core::Latency::dispatch ? "GPU" : "CPU";
   if (event.what == core::ControlEvent::What::state)
-    log_->info("process {}: {}", pid.value(), event.text);
+    log_->info("process {}: {}: {}", pid.value(), of, event.text);
   else if (event.before > 0 || event.after > 0)
-    log_->info("process {}: {} {}: {} (wait {:.0f} µs before, {:.0f} µs after)", pid.value(),
-               event.rung, core::to_string(event.what), event.text, event.before, event.after);
+    log_->info("process {}: {} {}: {} (wait for the {} {:.0f} µs before, {:.0f} µs after)",
+               pid.value(), event.rung, core::to_string(event.what), event.text, of, event.before,
+               event.after);
   else
     log_->info("process {}: {} {}: {}", pid.value(), event.rung, core::to_string(event.what),
                event.text);

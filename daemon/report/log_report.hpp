@@ -27,7 +27,7 @@ class LogReport final : public ports::Report {
   void degraded(std::string_view what, std::string_view reason) override;
   void recovered(std::string_view what) override;
   void warning(std::string_view text) override;
-  void control(core::Pid pid, const core::ControlEvent& event) override;
+  void control(core::Pid pid, core::Latency what, const core::ControlEvent& event) override;
   void info(std::string_view text) override;
   void error(std::string_view text);
 

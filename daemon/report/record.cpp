@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace apusched::report {
 namespace {
@@ -48,6 +49,7 @@ Json to_json(const core::ControlInput& input) {
   return {{"now", input.now.count()},
           {"working", input.working},
           {"observation", input.observation ? Json(*input.observation) : Json(nullptr)},
+          {"target", input.target ? Json(*input.target) : Json(nullptr)},
           {"rival", input.rival},
           {"rungs", std::move(rungs)}};
 }
@@ -58,6 +60,8 @@ core::ControlInput input_from(const Json& json) {
   input.working = json.at("working");
   if (const auto& observation = json.at("observation"); !observation.is_null())
     input.observation = observation.get<double>();
+  if (const auto& target = json.at("target"); !target.is_null())
+    input.target = target.get<double>();
   input.rival = json.at("rival");
   for (const auto& rung : json.at("rungs"))
     input.rungs.push_back({rung.at("name"), rung.at("available"), rung.at("why_not"),
@@ -78,9 +82,12 @@ Json to_json(const core::ControlOutput& output) {
           {"events", std::move(events)}};
 }
 
-void replay_line(const Json& json, std::map<std::uint32_t, core::Controller>& controllers,
+/// Of one registration, for one of its latencies.
+using Which = std::pair<std::uint32_t, std::string>;
+
+void replay_line(const Json& json, std::map<Which, core::Controller>& controllers,
                  std::uint64_t line, Replay& result) {
-  const std::uint32_t id = json.at("id");
+  const Which id{json.at("id"), json.at("what")};
   if (const auto began = json.find("settings"); began != json.end()) {
     controllers.insert_or_assign(id, core::Controller(settings_from(*began)));
     return;
@@ -105,21 +112,29 @@ core::Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& path) 
   return recorder;
 }
 
-void Recorder::began(core::RegistrationId id, const core::ControlSettings& settings) {
-  *out_ << Json{{"id", id.value()}, {"settings", to_json(settings)}}.dump() << '\n';
+void Recorder::began(core::RegistrationId id, core::Latency what,
+                     const core::ControlSettings& settings) {
+  *out_ << Json{{"id", id.value()},
+                {"what", core::to_string(what)},
+                {"settings", to_json(settings)}}
+               .dump()
+        << '\n';
 }
 
-void Recorder::stepped(core::RegistrationId id, const core::ControlInput& input,
+void Recorder::stepped(core::RegistrationId id, core::Latency what, const core::ControlInput& input,
                        const core::ControlOutput& output) {
   // Texts hold what the kernel or systemd said: bytes that are no UTF-8 are replaced.
-  *out_ << Json{{"id", id.value()}, {"input", to_json(input)}, {"output", to_json(output)}}.dump(
-               -1, ' ', false, Json::error_handler_t::replace)
+  *out_ << Json{{"id", id.value()},
+                {"what", core::to_string(what)},
+                {"input", to_json(input)},
+                {"output", to_json(output)}}
+               .dump(-1, ' ', false, Json::error_handler_t::replace)
         << '\n';
 }
 
 core::Result<Replay> replay(std::istream& record) {
   Replay result;
-  std::map<std::uint32_t, core::Controller> controllers;
+  std::map<Which, core::Controller> controllers;
   std::string text;
   for (std::uint64_t line = 1; std::getline(record, text); ++line) try {
       replay_line(Json::parse(text), controllers, line, result);

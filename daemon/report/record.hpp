@@ -20,8 +20,9 @@ class Recorder final : public ports::ControlLog {
   [[nodiscard]] static core::Result<std::unique_ptr<Recorder>> open(const std::string& path);
   explicit Recorder(std::ostream& out) : out_(&out) {}
 
-  void began(core::RegistrationId id, const core::ControlSettings& settings) override;
-  void stepped(core::RegistrationId id, const core::ControlInput& input,
+  void began(core::RegistrationId id, core::Latency what,
+             const core::ControlSettings& settings) override;
+  void stepped(core::RegistrationId id, core::Latency what, const core::ControlInput& input,
                const core::ControlOutput& output) override;
 
  private:

@@ -119,6 +119,7 @@ void describe(Visitor& visitor, core::Profile& profile) {
   visitor.optional_integer("queue_limit", profile.queue_limit);
   visitor.optional_integer("memory_limit_mib", profile.memory_limit);
   visitor.optional_integer("target_wait_us", profile.target_wait);
+  visitor.optional_integer("target_dispatch_percent", profile.target_dispatch);
   visitor.boolean("include_children", profile.include_children);
 }
 

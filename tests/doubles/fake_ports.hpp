@@ -266,7 +266,9 @@ class RecordingReport final : public ports::Report {
   void degraded(std::string_view, std::string_view) override { ++degraded_count; }
   void recovered(std::string_view) override {}
   void warning(std::string_view text) override { warnings.emplace_back(text); }
-  void control(core::Pid, const core::ControlEvent& event) override { events.push_back(event); }
+  void control(core::Pid, core::Latency, const core::ControlEvent& event) override {
+    events.push_back(event);
+  }
   std::vector<core::ControlEvent> events;
   void info(std::string_view text) override { lines.emplace_back(text); }
   std::vector<std::string> lines;

@@ -32,7 +32,7 @@ TEST(Json, status_has_the_documented_keys) {
   EXPECT_THAT(keys_of(status["processes"][0]),
               UnorderedElementsAre("object_path", "pid", "start_time", "executable", "unit", "user",
                                    "class", "profile", "source", "threads", "members", "gpus",
-                                   "levers", "agent", "control"));
+                                   "levers", "agent", "control", "gpu_control"));
   EXPECT_THAT(keys_of(status["gpus"][0]),
               UnorderedElementsAre("object_path", "pci_address", "name", "isa", "compute_units",
                                    "performance_level", "performance_level_owner", "queue_count",

@@ -23,7 +23,7 @@ std::string recorded() {
   settings.target = 1.0 / 3.0;
   std::map<core::RegistrationId, core::Controller> controllers;
   for (const auto who : {id(1), id(2)}) {
-    recorder.began(who, settings);
+    recorder.began(who, core::Latency::dispatch, settings);
     controllers.emplace(who, core::Controller(settings));
   }
   std::mt19937 random(1);
@@ -35,7 +35,7 @@ std::string recorded() {
       if (random() % 10 != 0) input.observation = static_cast<double>(random() % 1000) / 700;
       input.rival = static_cast<double>(random() % 1000) / 1001;
       input.rungs = {{"weight", random() % 20 != 0, "why \"not\"\xff", true, 200ms, 0.1}};
-      recorder.stepped(who, input, controller.step(input));
+      recorder.stepped(who, core::Latency::dispatch, input, controller.step(input));
     }
   return out.str();
 }

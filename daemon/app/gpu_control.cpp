@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "app/gpu_control.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace apusched::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Waits are measured where a sample finds packets waiting: a process that dispatches now and then
+/// has none for a while.
+constexpr core::Moment kStale = 3s;
+constexpr core::Moment kLetGo = 10s;
+/// While it is not known what is good and nobody is in the way, everything is.
+constexpr double kAnything = 1e12;
+
+core::ControlSettings dispatch_settings(const core::ControlSection& control) {
+  core::ControlSettings settings;
+  settings.relax_after = control.relax_after;
+  settings.retry_after = control.retry_after;
+  settings.stale_after = kStale;
+  settings.let_go_after = kLetGo;
+  return settings;
+}
+
+}  // namespace
+
+GpuControl::GpuControl(AgentWatch& agents, ControlBook& book, ports::EventLoop& loop,
+                       const core::Config& config, const Registrations& registrations)
+    : agents_(agents), book_(book), loop_(loop), config_(config), registrations_(registrations) {}
+
+void GpuControl::set_gpus(const std::vector<ports::GpuFacts>& gpus) {
+  priority_acts_.clear();
+  for (const auto& gpu : gpus)
+    priority_acts_.emplace(gpu.pci, core::priority_acts_between_processes(gpu.isa));
+}
+
+void GpuControl::follow() {
+  if (!config_.control.enabled) return;
+  std::vector<core::RegistrationId> there;
+  for (const auto& [pci, parties] : agents_.parties(registrations_))
+    for (const auto& party : parties)
+      if (registrations_.at(party.id).profile.target_dispatch) there.push_back(party.id);
+  bool changed = false;
+  for (auto item = targets_.begin(); item != targets_.end();) {
+    const bool stays = std::ranges::find(there, item->first) != there.end();
+    changed |= !stays && !item->second.steering.engaged().empty();
+    item = stays ? std::next(item) : targets_.erase(item);
+  }
+  for (const auto id : there)
+    if (!targets_.contains(id))
+      targets_.emplace(
+          id, Target{Steering(book_, core::Latency::dispatch, id, registrations_.at(id).key.pid,
+                              dispatch_settings(config_.control)),
+                     {},
+                     false});
+  if (changed) press();
+  if (targets_.empty())
+    timer_.reset();
+  else if (!timer_)
+    arm();
+}
+
+void GpuControl::end(core::RegistrationId id) {
+  const auto target = targets_.extract(id);
+  if (!target.empty() && !target.mapped().steering.engaged().empty()) press();
+  if (targets_.empty()) timer_.reset();
+}
+
+/// While all of them are idle, no more often than they are scanned anyway.
+void GpuControl::arm() {
+  const bool idle = std::ranges::all_of(targets_, [](const auto& item) {
+    return item.second.steering.state() == core::ControlState::idle;
+  });
+  const auto delay =
+      idle ? std::max(config_.control.tick, config_.limits.scan_interval) : config_.control.tick;
+  timer_ = loop_.after(delay, [this] {
+    const auto done = std::move(timer_);
+    tick();
+    if (!targets_.empty()) arm();
+  });
+}
+
+void GpuControl::tick() {
+  agents_.collect();
+  const auto parties = agents_.parties(registrations_);
+  const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
+  bool changed = false;
+  for (auto& [id, target] : targets_) changed |= step(id, target, now, parties);
+  if (changed) press();
+}
+
+bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
+                      const Parties& parties) {
+  const core::GpuParty* self = nullptr;
+  std::vector<core::GpuParty> beside;
+  bool priority_acts = false;
+  for (const auto& [pci, here] : parties) {
+    const auto found = std::ranges::find(here, id, &core::GpuParty::id);
+    if (found == here.end()) continue;
+    self = &*found;
+    priority_acts |= priority_acts_.contains(pci) && priority_acts_.at(pci);
+    beside.insert(beside.end(), here.begin(), here.end());
+  }
+  if (self == nullptr) return false;
+  const auto allowed = registrations_.at(id).profile.target_dispatch;
+  const auto seen = agents_.take(id);
+  core::ControlInput input{now, seen.worked, seen.wait_us, core::rivalry(beside, *self), {}};
+  const bool disturbed = input.rival >= core::ControlSettings{}.rival_floor;
+  if (seen.wait_us)
+    target.baseline.add(*seen.wait_us, !disturbed && target.steering.engaged().empty());
+  const bool known = target.baseline.undisturbed().has_value();
+  input.target = known || disturbed ? target.baseline.target(*allowed, target.explored) : kAnything;
+  input.rungs = core::gpu_rungs(beside, *self, priority_acts);
+  const bool changed = target.steering.step(input);
+  target.explored |= target.steering.state() == core::ControlState::saturated;
+  return changed;
+}
+
+void GpuControl::press() {
+  std::map<core::PciAddress, core::GpuPressure> pressure;
+  for (const auto& [id, target] : targets_) {
+    const auto registration = registrations_.find(id);
+    if (registration == registrations_.end() || target.steering.engaged().empty()) continue;
+    const auto asked =
+        core::pressure_of(target.steering.engaged(), registration->second.profile.work_class);
+    for (const auto& gpu : registration->second.gpus) {
+      const auto pci = core::PciAddress::parse(gpu);
+      if (!pci) continue;
+      const auto [found, fresh] = pressure.try_emplace(*pci, asked);
+      if (!fresh) found->second = core::stronger(found->second, asked);
+    }
+  }
+  agents_.press(std::move(pressure));
+  if (pressed_) pressed_();
+}
+
+std::optional<ControlView> GpuControl::view(core::RegistrationId id) const {
+  const auto found = targets_.find(id);
+  if (found == targets_.end()) return std::nullopt;
+  auto view = found->second.steering.view();
+  if (view.target_us >= kAnything) view.target_us = 0;
+  return view;
+}
+
+}  // namespace apusched::app
