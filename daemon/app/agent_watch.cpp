@@ -296,6 +296,13 @@ core::LeverStatus AgentWatch::judge(const Registration& registration,
   return status;
 }
 
+std::set<core::RegistrationId> AgentWatch::holders() const {
+  std::set<core::RegistrationId> ids;
+  for (const auto& [id, agent] : agents_)
+    if (agent.holder) ids.insert(*agent.holder);
+  return ids;
+}
+
 std::optional<AgentView> AgentWatch::view(const Registration& registration) const {
   const auto agents = agents_of(registration);
   if (agents.empty()) return std::nullopt;

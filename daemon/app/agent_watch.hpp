@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class AgentWatch final : public ports::AgentHub::Events {
   /// Nothing where no process of the registration has an agent.
   [[nodiscard]] std::optional<AgentView> view(const Registration& registration) const;
   [[nodiscard]] std::size_t count() const { return agents_.size(); }
+  /// Registrations with an agent in one of their processes.
+  [[nodiscard]] std::set<core::RegistrationId> holders() const;
 
   void on_agent(core::AgentId id, const core::AgentFacts& facts) override;
   void on_agent_gone(core::AgentId id, std::string_view why) override;

@@ -16,11 +16,23 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kThreadsEach = 8;
 /// Read in one tick, whatever is registered: about 0.1 ms.
 constexpr std::size_t kThreadsPerTick = 64;
+/// So many processes cost nothing that matters at the full rate.
+constexpr std::size_t kFew = 16;
+constexpr std::size_t kStepsPerTick = 128;
+constexpr auto kSlowest = 500ms;
 /// A thread that used less since the last scan does not matter.
 constexpr auto kHardlyRan = 100us;
 
 double microseconds(nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
+}
+
+/// How often it could have been made to wait: each time that it got the CPU, and while it kept it
+/// each millisecond. Otherwise a thread that computes on, which a kernel thread interrupts twice in
+/// 100 ms for 60 µs, would wait 60 µs on average, and has lost a thousandth.
+double occasions(const ports::ThreadTimes& before, const ports::ThreadTimes& after) {
+  const auto kept = static_cast<double>((after.ran - before.ran) / 1ms);
+  return std::max({1.0, static_cast<double>(after.slices - before.slices), kept});
 }
 
 }  // namespace
@@ -47,6 +59,7 @@ void ControlLoop::begin(const Registration& registration) {
                                       settings_of(registration.profile)))
                 .first;
   auto& target = found->second;
+  target.limit_us = static_cast<double>(registration.profile.target_wait->value());
   choose_threads(target, registration);
   std::erase_if(target.used,
                 [&](const auto& item) { return !registration.members.contains(item.first); });
@@ -58,11 +71,6 @@ void ControlLoop::end(core::RegistrationId id) {
   targets_.erase(id);
   if (!targets_.empty()) return;
   timer_.reset();
-  machine_.reset();
-}
-
-void ControlLoop::follow(const Registrations& registrations) {
-  for (const auto& [id, registration] : registrations) begin(registration);
 }
 
 std::size_t ControlLoop::threads_each() const {
@@ -124,15 +132,27 @@ void ControlLoop::tick() {
   const auto machine = meters_->machine();
   if (!machine) return;
   const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
-  const auto before = std::exchange(machine_, *machine);
-  if (!before) return;
-  const ports::MachineTimes passed{machine->busy - before->busy, machine->all - before->all};
   // Applying what was decided must not change the list under our feet.
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, target] : targets_) ids.push_back(id);
   for (const auto id : ids)
-    if (const auto found = targets_.find(id); found != targets_.end())
-      step(id, found->second, now, passed);
+    if (const auto found = targets_.find(id); found != targets_.end() && due(found->second, now))
+      step(id, found->second, now, *machine);
+}
+
+/// A few are looked at in each tick. Of many, those that are idle no more often than they are
+/// scanned, and the others the less often the more there are, but twice within the second after
+/// which their readings would count as missing.
+bool ControlLoop::due(const Target& target, core::Moment now) const {
+  const auto count = targets_.size();
+  if (count <= kFew || !target.stepped) return true;
+  const auto tick = config_.control.tick;
+  const auto turns = static_cast<int>(count / kStepsPerTick);
+  const auto interval = target.steering.state() == core::ControlState::idle
+                            ? std::max(tick, config_.limits.scan_interval)
+                            : std::max(tick, std::min<core::Moment>(tick * turns, kSlowest));
+  // A timer fires late, never early: half a tick makes up for that.
+  return now - *target.stepped + tick / 2 >= interval;
 }
 
 ControlLoop::Sample ControlLoop::sample(Target& target) {
@@ -146,10 +166,8 @@ ControlLoop::Sample ControlLoop::sample(Target& target) {
     const auto last = std::exchange((item++)->second.last, *times);
     if (!last || times->ran <= last->ran) continue;
     result.worked = true;
-    // The thread that waits longest decides: work is handed from one to the next. One that kept
-    // its CPU all the time has waited for none.
-    const auto slices = std::max<std::uint64_t>(1, times->slices - last->slices);
-    const auto wait = microseconds(times->waited - last->waited) / static_cast<double>(slices);
+    // The thread that waits longest decides: work is handed from one to the next.
+    const auto wait = microseconds(times->waited - last->waited) / occasions(*last, *times);
     result.wait_us = std::max(result.wait_us.value_or(0), wait);
   }
   return result;
@@ -171,12 +189,21 @@ void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now
                        const ports::MachineTimes& machine) {
   const auto seen = sample(target);
   const auto own = own_time(target);
+  target.stepped = now;
+  const auto before = std::exchange(target.machine, machine);
+  if (!before) return;
+  if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;
   core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
-  if (machine.all.count() > 0)
-    input.rival = std::clamp(static_cast<double>((machine.busy - own).count()) /
-                                 static_cast<double>(machine.all.count()),
+  if (machine.all > before->all)
+    input.rival = std::clamp(static_cast<double>((machine.busy - before->busy - own).count()) /
+                                 static_cast<double>((machine.all - before->all).count()),
                              0.0, 1.0);
   if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
+}
+
+bool ControlLoop::misses(core::RegistrationId id) const {
+  const auto found = targets_.find(id);
+  return found != targets_.end() && found->second.missed;
 }
 
 std::optional<ControlView> ControlLoop::view(core::RegistrationId id) const {

@@ -37,11 +37,11 @@ class ControlLoop {
   void on_apply(Apply apply) { apply_ = std::move(apply); }
   void on_rungs(RungsOf rungs) { rungs_of_ = std::move(rungs); }
 
-  /// A registration is there, or has changed: which of its threads matter.
+  /// A registration is there, or has done something since: which of its threads matter.
   void begin(const Registration& registration);
   void end(core::RegistrationId id);
-  /// Once per scan: all of them again.
-  void follow(const Registrations& registrations);
+  /// True where the last observation was over the target.
+  [[nodiscard]] bool misses(core::RegistrationId id) const;
   [[nodiscard]] std::optional<ControlView> view(core::RegistrationId id) const;
 
  private:
@@ -56,6 +56,10 @@ class ControlLoop {
     std::map<core::Tid, std::chrono::nanoseconds> ran;  ///< at the last scan
     /// CPU time of each member, once it was read.
     std::map<core::Pid, std::optional<std::chrono::nanoseconds>> used;
+    std::optional<core::Moment> stepped = {};         ///< when last
+    std::optional<ports::MachineTimes> machine = {};  ///< as it was then
+    double limit_us = 0;                              ///< the target
+    bool missed = false;                              ///< by the last observation
   };
   struct Sample {
     std::optional<double> wait_us;
@@ -66,6 +70,7 @@ class ControlLoop {
   void choose_threads(Target& target, const Registration& registration);
   void arm();
   void tick();
+  [[nodiscard]] bool due(const Target& target, core::Moment now) const;
   void step(core::RegistrationId id, Target& target, core::Moment now,
             const ports::MachineTimes& machine);
   [[nodiscard]] static Sample sample(Target& target);
@@ -79,7 +84,6 @@ class ControlLoop {
   Apply apply_;
   RungsOf rungs_of_;
   std::map<core::RegistrationId, Target> targets_;
-  std::optional<ports::MachineTimes> machine_;
   std::unique_ptr<ports::Subscription> timer_;
 };
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "app/thread_nice.hpp"
+#include "app/thread_lever.hpp"
 #include "core/config.hpp"
 #include "core/lever.hpp"
 #include "core/placement.hpp"
@@ -20,9 +21,16 @@ namespace apusched::app {
 struct Member {
   std::unique_ptr<ports::ProcessHandle> handle;
   std::unique_ptr<ports::Subscription> exit_watch;
-  NiceState nice;
+  ThreadState nice;
+  ThreadState scheduling;
+  ThreadState io;
   std::uint32_t threads = 0;
-  std::uint64_t activity = 0;
+  /// At the last look, of each value that the profile sets.
+  std::map<core::LeverKind, core::Result<ThreadSummary>> summaries = {};
+  std::uint64_t activity = 0;                   ///< at the last scan
+  std::uint64_t ran = 0;                        ///< between the last two scans, ns
+  std::optional<std::uint64_t> looked_at = {};  ///< activity before the last look
+  std::uint32_t rests = 0;                      ///< scans since then
 };
 
 /// One registration. Owner: app::Service.
@@ -40,8 +48,15 @@ struct Registration {
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member
   std::map<core::LeverKind, core::LeverStatus> levers;
-  std::vector<std::string> engaged;  ///< levers that are held more strongly now
-  core::Result<NiceSummary> at_admission = NiceSummary{};  ///< told after the caller's answer
+  std::vector<std::string> engaged;      ///< levers that are held more strongly now
+  std::set<std::string> slices = {};     ///< above its unit, whose weight is held
+  std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
+  std::string strong_nice_refused = {};  ///< why; it is then not tried again
 };
+
+[[nodiscard]] inline bool is_engaged(const Registration& registration, core::LeverKind kind) {
+  return std::ranges::find(registration.engaged, core::to_string(kind)) !=
+         registration.engaged.end();
+}
 
 }  // namespace apusched::app

@@ -11,8 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kStopDeadline = 5s;
-// A clone copies the page tables before it can be seen: some ms for each GiB in use.
-constexpr auto kForkTime = 100ms;
 /// (uid_t)-1 is nobody's.
 constexpr std::uint32_t kUnknownUser = 0xffffffffU;
 constexpr std::string_view kRegister = "register process";
@@ -34,8 +32,13 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       config_(std::move(config)),
       dry_run_(dry_run),
       book_(ports_.store, ports_.report),
-      thread_nice_(ports_.processes, ports_.scheduler, book_, ports_.report, config_.limits,
-                   dry_run),
+      nice_value_(ports_.scheduler),
+      policy_value_(ports_.scheduler),
+      io_value_(ports_.scheduler),
+      thread_nice_(nice_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
+      thread_policy_(policy_value_, ports_.processes, book_, ports_.report, config_.limits,
+                     dry_run),
+      thread_io_(io_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       autogroup_backend_(ports_.processes, ports_.scheduler),
       cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
@@ -52,7 +55,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
       control_(ports_.meters, book_of_control_, ports_.loop, config_),
-      gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_) {
+      gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
+      neighbours_(ports_.processes, ports_.meters, ports_.loop) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -100,7 +104,7 @@ core::Result<void> Service::start() {
   // A dry run leaves alone what an earlier run left, and its record.
   if (!dry_run_) {
     if (auto loaded = book_.load(); !loaded) return loaded;
-    thread_nice_.restore_leftovers();
+    for (const auto& part : thread_parts()) part.lever.restore_leftovers();
     await_stragglers();
     for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                             core::LeverKind::io_weight, core::LeverKind::performance_level})
@@ -228,20 +232,20 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
                       "no file descriptor left to watch it with");
   root.nice.just_read = {{*core::Tid::make(pid.value()), registration.key.start}, nice_found};
   if (registration.profile.include_children) scan_children(registration);
-  const auto result = apply_nice(registration, root);
+  const auto result = apply_threads(registration, root, nice_part());
   if (!result && (result.error().code == core::ErrorCode::gone ||
                   result.error().code == core::ErrorCode::limit_reached)) {
     for (auto& [member_pid, member] : registration.members)
       release_member(registration, member, false);
     return tl::unexpected(result.error());
   }
-  registration.at_admission = result;
+  root.summaries.insert_or_assign(core::LeverKind::nice, result);
   return {};
 }
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, NiceState{key, {}, {}, {}, {}}, 0, 0};
+  Member member{nullptr, nullptr, ThreadState{key}, ThreadState{key}, ThreadState{key}};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -262,18 +266,20 @@ void Service::follow_up(core::RegistrationId id) {
   }
   if (auto placement = ports_.processes.placement(registration.key.pid))
     registration.placement = std::move(*placement);
-  nice_status(registration, registration.at_admission);
+  follow_up_threads(registration);
   for (auto& [pid, member] : registration.members)
     member.activity = ports_.processes.activity(pid).value_or(0);
   apply_autogroup(registration);
   apply_weights(registration);
   follow_gpus(registration);
-  std::map<core::PciAddress, bool> worked;
-  for (const auto& gpu : registration.gpus) worked[*core::PciAddress::parse(gpu)] = true;
-  for (const auto& [other_id, other] : registrations_)
-    for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
-  gpu_watch_.update(worked);
-  follow_agents();
+  if (!registration.gpus.empty()) {
+    std::map<core::PciAddress, bool> worked;
+    for (const auto& [other_id, other] : registrations_)
+      for (const auto& gpu : other.gpus) worked.try_emplace(*core::PciAddress::parse(gpu), true);
+    gpu_watch_.update(worked);
+  }
+  follow_agents_of(registration);
+  if (agent_watch_.count() > 0) follow_agents();
   control_.begin(registration);
   if (observer_ != nullptr) observer_->on_changed(id);
 }
@@ -289,7 +295,9 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   release_shared(registration);
   control_.end(id);
   gpu_control_.end(id);
-  agent_watch_.update(registrations_);
+  if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
+  with_agents_.erase(id);
+  neighbours_.forget(id);
   ports_.report.released(id, why);
   if (registrations_.empty()) {
     scan_timer_.reset();
@@ -315,28 +323,6 @@ void Service::member_exited(core::RegistrationId id, core::Pid pid) {
     observer_->on_changed(id);
 }
 
-void Service::release_member(Registration& registration, Member& member, bool exited) {
-  if (!registration.profile.nice) return;
-  const auto wish = *registration.profile.nice;
-  if (exited) {
-    thread_nice_.release_exited(member.nice, wish);
-    return;
-  }
-  thread_nice_.release(member.nice, wish);
-  await_stragglers();
-}
-
-void Service::await_stragglers() {
-  const auto count = thread_nice_.stragglers();
-  if (count == 0 || straggler_timer_) return;
-  straggler_timer_ = ports_.loop.after(kForkTime, [this, count] {
-    straggler_timer_.reset();
-    thread_nice_.settle_stragglers(count);
-    await_stragglers();
-    finish_stop();
-  });
-}
-
 void Service::release_shared(Registration& registration) {
   if (registration.placement.autogroup)
     autogroup_.release(*registration.placement.autogroup, registration.id);
@@ -344,6 +330,7 @@ void Service::release_shared(Registration& registration) {
     cpu_weight_.release(registration.unit, registration.id);
     io_weight_.release(registration.unit, registration.id);
   }
+  for (const auto& slice : registration.slices) cpu_weight_.release(slice, registration.id);
   for (const auto& gpu : registration.gpus) level_.release(gpu, registration.id);
 }
 
@@ -361,7 +348,7 @@ void Service::stop(std::function<void()> done) {
 }
 
 void Service::finish_stop() {
-  if (!stopped_ || !clean() || thread_nice_.stragglers() > 0) return;
+  if (!stopped_ || !clean() || stragglers() > 0) return;
   stop_deadline_.reset();
   std::exchange(stopped_, nullptr)();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,9 +15,10 @@
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
 #include "app/lever_backends.hpp"
+#include "app/neighbours.hpp"
 #include "app/registration.hpp"
 #include "app/shared_lever.hpp"
-#include "app/thread_nice.hpp"
+#include "app/thread_lever.hpp"
 #include "app/views.hpp"
 #include "core/config.hpp"
 #include "core/launch_environment.hpp"
@@ -108,31 +110,63 @@ class Service {
   [[nodiscard]] core::Result<void> admit(Registration& registration, RegisterRequest& request,
                                          core::Nice nice_found);
   void follow_up(core::RegistrationId id);
-  [[nodiscard]] core::Result<NiceSummary> apply_nice(Registration& registration, Member& member);
-  void nice_status(Registration& registration, const core::Result<NiceSummary>& result);
+  /// One of the values that each thread has for itself.
+  struct ThreadPart {
+    core::LeverKind kind;
+    ThreadLever& lever;
+    ThreadState Member::*state;
+  };
+  using Threads = std::vector<ports::ThreadFacts>;
+  [[nodiscard]] ThreadPart nice_part() {
+    return {core::LeverKind::nice, thread_nice_, &Member::nice};
+  }
+  [[nodiscard]] std::array<ThreadPart, 3> thread_parts();
+  [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
+                                                            core::LeverKind kind) const;
+  [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
+                                                          Member& member, const ThreadPart& part,
+                                                          const Threads* listed = nullptr);
+  void look_at_threads(Registration& registration, Member& member);
+  void follow_up_threads(Registration& registration);
+  void threads_status(Registration& registration);
+  void thread_status(Registration& registration, const core::LeverValue& wish,
+                     const ThreadPart& part);
+  void disinherit(Registration& registration, const Member& parent, core::Pid child);
+  [[nodiscard]] std::size_t stragglers();
   void apply_autogroup(Registration& registration);
   void apply_weights(Registration& registration);
   void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
   void follow_gpus(Registration& registration);
   [[nodiscard]] core::LeverValue wish_of(const Registration& registration,
                                          core::LeverKind kind) const;
-  [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id) const;
+  [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id);
+  void hold_nice(Registration& registration);
+  void slices_status(Registration& registration);
+  void hold_slices(Registration& registration);
+  void slice_changed(Registration& registration);
   void hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged);
   void agents_changed();
   void follow_agents();
+  void follow_agents_of(Registration& registration);
   void shared_changed(core::LeverKind kind, const std::string& id);
   void set_status(Registration& registration, core::LeverStatus status);
   [[nodiscard]] SharedLever& lever(core::LeverKind kind);
 
   void schedule_scan();
   void scan();
-  [[nodiscard]] std::uint32_t scan_one(Registration& registration);
+  struct Looked {
+    std::uint32_t processes = 0;
+    std::uint32_t threads = 0;
+  };
+  [[nodiscard]] Looked scan_one(Registration& registration);
+  [[nodiscard]] bool has_stirred(Member& member);
   bool settle_inheritance(const ports::ProcessIdentity& identity);
   [[nodiscard]] Registration* owner_of(core::Pid pid);
   bool take_over(core::Pid pid);
   void scan_children(Registration& registration);
+  void scan_children(Registration& registration, std::vector<core::Pid> waiting);
   void adopt_child(Registration& registration, const Member& parent, core::Pid child);
-  [[nodiscard]] bool note_activity(Registration& registration);
+  [[nodiscard]] bool works(const Registration& registration) const;
   void finish_stop();
   void await_stragglers();
   [[nodiscard]] std::size_t member_count() const;
@@ -141,7 +175,12 @@ class Service {
   core::Config config_;
   bool dry_run_;
   LedgerBook book_;
-  ThreadNice thread_nice_;
+  NiceValue nice_value_;
+  PolicyValue policy_value_;
+  IoValue io_value_;
+  ThreadLever thread_nice_;
+  ThreadLever thread_policy_;
+  ThreadLever thread_io_;
   AutogroupBackend autogroup_backend_;
   WeightBackend cpu_backend_;
   WeightBackend io_backend_;
@@ -155,7 +194,9 @@ class Service {
   ControlBook book_of_control_;
   ControlLoop control_;
   GpuControl gpu_control_;
-  bool agents_due_ = false;  ///< follow_agents is about to run
+  Neighbours neighbours_;
+  bool agents_due_ = false;                     ///< follow_agents is about to run
+  std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed
   Observer* observer_ = nullptr;
   std::map<core::RegistrationId, Registration> registrations_;
   std::uint32_t next_id_ = 1;

@@ -8,15 +8,12 @@
 namespace apusched::app {
 namespace {
 
-constexpr std::array kLevers{core::LeverKind::nice,
-                             core::LeverKind::autogroup,
-                             core::LeverKind::cpu_weight,
-                             core::LeverKind::io_weight,
-                             core::LeverKind::performance_level,
-                             core::LeverKind::cu_mask,
-                             core::LeverKind::queue_priority,
-                             core::LeverKind::serial,
-                             core::LeverKind::queue_limit,
+constexpr std::array kLevers{core::LeverKind::nice,        core::LeverKind::scheduling,
+                             core::LeverKind::io_class,    core::LeverKind::autogroup,
+                             core::LeverKind::cpu_weight,  core::LeverKind::slice_weight,
+                             core::LeverKind::io_weight,   core::LeverKind::performance_level,
+                             core::LeverKind::cu_mask,     core::LeverKind::queue_priority,
+                             core::LeverKind::serial,      core::LeverKind::queue_limit,
                              core::LeverKind::memory_limit};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {

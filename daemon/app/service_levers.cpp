@@ -5,6 +5,20 @@
 #include "app/service.hpp"
 
 namespace apusched::app {
+namespace {
+
+core::Rung rung_of(const core::LeverStatus& status) {
+  core::Rung rung{std::string(core::to_string(status.kind)), true, {}, true, core::Moment{200}, 0};
+  // While it is being written it is pending.
+  rung.available =
+      status.outcome == core::Outcome::applied || status.outcome == core::Outcome::pending;
+  if (!rung.available)
+    rung.why_not =
+        status.detail.empty() ? std::string(core::to_string(status.outcome)) : status.detail;
+  return rung;
+}
+
+}  // namespace
 
 void Service::set_status(Registration& registration, core::LeverStatus status) {
   const auto kind = status.kind;
@@ -16,48 +30,10 @@ void Service::set_status(Registration& registration, core::LeverStatus status) {
     ports_.report.lever(registration.id, registration.levers.at(kind));
 }
 
-core::Result<NiceSummary> Service::apply_nice(Registration& registration, Member& member) {
-  if (!registration.profile.nice) {
-    const auto threads =
-        ports_.processes.threads(member.nice.process.pid, config_.limits.max_threads_per_process);
-    if (!threads) return tl::unexpected(threads.error());
-    member.threads = static_cast<std::uint32_t>(threads->size());
-    return NiceSummary{member.threads, 0, 0, {}};
-  }
-  const auto wish = *registration.profile.nice;
-  auto result = thread_nice_.apply(member.nice, registration.id, wish);
-  if (result) member.threads = result->threads;
-  return result;
-}
-
-void Service::nice_status(Registration& registration, const core::Result<NiceSummary>& result) {
-  if (!registration.profile.nice) return;
-  const auto wish = *registration.profile.nice;
-  core::LeverStatus status{
-      core::LeverKind::nice, core::Outcome::applied, {}, core::to_string(wish), {}};
-  if (!result) {
-    status.outcome = core::outcome_of(result.error());
-    status.detail = core::to_sentence(result.error());
-    return set_status(registration, std::move(status));
-  }
-  std::uint32_t threads = 0;
-  for (const auto& [pid, member] : registration.members) threads += member.threads;
-  status.target = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  status.detail = core::reach_of(core::LeverKind::nice, registration.placement).explanation;
-  if (dry_run_) status.outcome = core::Outcome::dry_run;
-  if (result->contended > 0) {
-    status.detail = std::to_string(result->contended) +
-                    " threads were set by somebody else and are left alone; " + status.detail;
-    if (result->applied == 0) status.outcome = core::Outcome::contended;
-  }
-  set_status(registration, std::move(status));
-}
-
 /// What a registration wants of a shared lever that its profile sets.
 core::LeverValue Service::wish_of(const Registration& registration, core::LeverKind kind) const {
   const auto& profile = registration.profile;
-  const bool strong =
-      std::ranges::find(registration.engaged, core::to_string(kind)) != registration.engaged.end();
+  const bool strong = is_engaged(registration, kind);
   switch (kind) {
     case core::LeverKind::autogroup:
       return strong ? std::min(*profile.autogroup_nice, config_.control.strong_autogroup_nice)
@@ -75,25 +51,26 @@ core::LeverValue Service::wish_of(const Registration& registration, core::LeverK
   }
 }
 
-/// The group levers: between them they reach every rival outside the process's own group. Which of
-/// the two can act depends on where the process stands.
-std::vector<core::Rung> Service::rungs_of(core::RegistrationId id) const {
+/// Nice reaches the rivals in the process's own group, the group levers all others; which of those
+/// can act depends on where the process stands. What reaches somebody who works comes first.
+std::vector<core::Rung> Service::rungs_of(core::RegistrationId id) {
   const auto found = registrations_.find(id);
   if (found == registrations_.end()) return {};
-  const auto& registration = found->second;
+  auto& registration = found->second;
+  if (control_.misses(id)) neighbours_.look(registration);
+  if (control_.misses(id) || is_engaged(registration, core::LeverKind::slice_weight))
+    slices_status(registration);
+  using enum core::LeverKind;
+  std::vector<core::LeverKind> order{autogroup, cpu_weight, slice_weight, nice};
+  if (neighbours_.busy(id)) order = {nice, autogroup, cpu_weight, slice_weight};
   std::vector<core::Rung> rungs;
-  for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight}) {
+  for (const auto kind : order) {
     const auto status = registration.levers.find(kind);
     if (status == registration.levers.end()) continue;  // the profile does not set it
-    core::Rung rung{std::string(core::to_string(kind)), true, {}, true, core::Moment{200}, 0};
-    // While it is being written it is pending.
-    rung.available = status->second.outcome == core::Outcome::applied ||
-                     status->second.outcome == core::Outcome::pending;
-    if (!rung.available)
-      rung.why_not = status->second.detail.empty()
-                         ? std::string(core::to_string(status->second.outcome))
-                         : status->second.detail;
-    rungs.push_back(std::move(rung));
+    rungs.push_back(rung_of(status->second));
+    if (kind != nice || registration.strong_nice_refused.empty()) continue;
+    rungs.back().available = false;
+    rungs.back().why_not = registration.strong_nice_refused;
   }
   return rungs;
 }
@@ -102,13 +79,19 @@ void Service::hold_strongly(core::RegistrationId id, const std::vector<std::stri
   const auto found = registrations_.find(id);
   if (found == registrations_.end()) return;
   auto& registration = found->second;
-  registration.engaged = engaged;
-  if (registration.profile.autogroup_nice && registration.placement.autogroup &&
+  const auto before = std::exchange(registration.engaged, engaged);
+  const auto changed = [&](core::LeverKind kind) {
+    const bool was = std::ranges::find(before, core::to_string(kind)) != before.end();
+    return was != is_engaged(registration, kind);
+  };
+  if (changed(core::LeverKind::nice)) hold_nice(registration);
+  if (changed(core::LeverKind::autogroup) && registration.placement.autogroup &&
       autogroup_.state(*registration.placement.autogroup))
     autogroup_.hold(*registration.placement.autogroup,
                     {id, wish_of(registration, core::LeverKind::autogroup)});
-  if (registration.profile.cpu_weight && !registration.unit.empty())
+  if (changed(core::LeverKind::cpu_weight) && !registration.unit.empty())
     cpu_weight_.hold(registration.unit, {id, wish_of(registration, core::LeverKind::cpu_weight)});
+  if (changed(core::LeverKind::slice_weight)) hold_slices(registration);
 }
 
 void Service::apply_autogroup(Registration& registration) {
@@ -174,18 +157,25 @@ void Service::follow_gpus(Registration& registration) {
       if (!before.contains(gpu))
         level_.hold(gpu, {registration.id, *registration.profile.performance_level});
   if (now.empty()) registration.levers.erase(core::LeverKind::performance_level);
+  follow_agents_of(registration);
   if (observer_ != nullptr) observer_->on_changed(registration.id);
 }
 
+/// Those that have an agent or had one: what is said of all others depends on themselves alone.
 void Service::follow_agents() {
+  if (agent_watch_.count() == 0 && with_agents_.empty()) return;
   agent_watch_.update(registrations_);
   gpu_control_.follow();
-  for (auto& [id, registration] : registrations_) {
-    const auto before = registration.levers;
-    for (auto& status : agent_watch_.statuses(registration))
-      set_status(registration, std::move(status));
-    if (observer_ != nullptr && before != registration.levers) observer_->on_changed(id);
-  }
+  const auto before = std::exchange(with_agents_, agent_watch_.holders());
+  for (auto& [id, registration] : registrations_)
+    if (before.contains(id) || with_agents_.contains(id)) follow_agents_of(registration);
+}
+
+void Service::follow_agents_of(Registration& registration) {
+  const auto before = registration.levers;
+  for (auto& status : agent_watch_.statuses(registration))
+    set_status(registration, std::move(status));
+  if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
 }
 
 void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
@@ -206,6 +196,8 @@ void Service::shared_changed(core::LeverKind kind, const std::string& resource) 
       default:
         mine = registration.unit == resource && profile.io_weight;
     }
+    if (kind == core::LeverKind::cpu_weight && registration.slices.contains(resource))
+      slice_changed(registration);
     if (!mine || !state) continue;
     const auto wish = core::to_string(wish_of(registration, kind));
     const auto detail = state->detail.empty()

@@ -9,6 +9,10 @@ namespace {
 
 /// A process works when its threads ran for more than this share of the time since the last scan.
 constexpr std::uint64_t kIdleShare = 1000;
+constexpr std::uint32_t kMostRests = 20;
+/// Looked at in one scan, of those in which something can have changed: about 0.1 ms each. With
+/// more the scan of each becomes rarer.
+constexpr std::uint32_t kLooksPerScan = 128;
 
 }  // namespace
 
@@ -34,43 +38,39 @@ void Service::scan() {
                 order.end());
   scan_cursor_.reset();
   std::uint32_t budget = config_.limits.max_threads_per_scan;
+  std::uint32_t looks = 0;
   for (const auto id : order) {
     const auto found = registrations_.find(id);
     if (found == registrations_.end()) continue;
-    const auto threads = scan_one(found->second);
-    if (threads >= budget) {
+    const auto looked = scan_one(found->second);
+    looks += looked.processes;
+    if (looked.threads >= budget || looks >= kLooksPerScan) {
       scan_cursor_ = core::RegistrationId::make(std::int64_t{id.value()} + 1);
       break;
     }
-    budget -= threads;
+    budget -= looked.threads;
   }
   std::map<core::PciAddress, bool> worked;
-  for (auto& [id, registration] : registrations_) {
-    if (registration.gpus.empty()) continue;
-    const bool active = note_activity(registration);
+  for (auto& [id, registration] : registrations_)
     for (const auto& gpu : registration.gpus)
-      if (const auto address = core::PciAddress::parse(gpu)) worked[*address] |= active;
-  }
+      if (const auto address = core::PciAddress::parse(gpu))
+        worked[*address] |= works(registration);
   gpu_watch_.update(worked);
   follow_agents();
-  control_.follow(registrations_);
 }
 
-std::uint32_t Service::scan_one(Registration& registration) {
-  scan_children(registration);
-  std::uint32_t threads = 0;
-  core::Result<NiceSummary> total = NiceSummary{};
-  for (auto& [pid, member] : registration.members) {
-    const auto result = apply_nice(registration, member);
-    threads += member.threads;
-    if (!result && result.error().code == core::ErrorCode::gone) continue;  // its pidfd will tell
-    if (!result) {
-      total = result;
-    } else if (total) {
-      total->applied += result->applied;
-      total->contended += result->contended;
-    }
-  }
+/// Looks at those of its processes in which something can have changed.
+Service::Looked Service::scan_one(Registration& registration) {
+  Looked looked;
+  std::vector<core::Pid> stirred;
+  for (auto& [pid, member] : registration.members)
+    if (has_stirred(member)) stirred.push_back(pid);
+  for (const auto& [pid, member] : registration.members) looked.threads += member.threads;
+  if (stirred.empty()) return looked;
+  looked.processes = static_cast<std::uint32_t>(stirred.size());
+  scan_children(registration, stirred);
+  for (auto& [pid, member] : registration.members)
+    if (std::ranges::find(stirred, pid) != stirred.end()) look_at_threads(registration, member);
   const auto before = registration.levers;
   if (const auto placement = ports_.processes.placement(registration.key.pid)) {
     // The autogroup we hold stays the one to release, even if the process made a new session.
@@ -78,21 +78,41 @@ std::uint32_t Service::scan_one(Registration& registration) {
     refreshed.autogroup = registration.placement.autogroup;
     registration.placement = refreshed;
   }
-  nice_status(registration, total);
+  threads_status(registration);
   follow_gpus(registration);
+  control_.begin(registration);
   if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
-  return threads;
+  return looked;
+}
+
+/// Only who has run can have new threads, children or queues. What others do to a process that
+/// sleeps is seen at each kMostRests-th scan.
+bool Service::has_stirred(Member& member) {
+  const auto now = ports_.processes.activity(member.nice.process.pid).value_or(member.activity);
+  member.ran = now > member.activity ? now - member.activity : 0;
+  member.activity = now;
+  if (member.looked_at == now && ++member.rests < kMostRests) return false;
+  member.looked_at = now;
+  member.rests = 0;
+  return true;
 }
 
 /// What a process has from another registration, by birth or as a covered child, is no original of
 /// its own: gives that back first. True if its nice may have changed.
 bool Service::settle_inheritance(const ports::ProcessIdentity& identity) {
-  bool changed = thread_nice_.look_for_stragglers(identity.nice);
+  const ports::ThreadFacts main{{*core::Tid::make(identity.key.pid.value()), identity.key.start},
+                                identity.nice};
+  bool changed = false;
+  for (const auto& part : thread_parts()) changed |= part.lever.look_for_stragglers(main);
+  const auto may_be_of = [&](const Member& member) {
+    return std::ranges::any_of(thread_parts(), [&](const ThreadPart& part) {
+      const auto& state = member.*part.state;
+      return state.since <= identity.key.start && part.lever.is_one_of(main, state.ours);
+    });
+  };
   for (auto& [id, registration] : registrations_) {
-    if (registration.profile.nice != identity.nice) continue;
-    if (std::ranges::none_of(registration.members, [&](const auto& member) {
-          return member.second.nice.inherited && member.second.nice.since <= identity.key.start;
-        }))
+    if (std::ranges::none_of(registration.members,
+                             [&](const auto& item) { return may_be_of(item.second); }))
       continue;
     scan_children(registration);
     changed = true;
@@ -127,8 +147,12 @@ bool Service::take_over(core::Pid pid) {
 }
 
 void Service::scan_children(Registration& registration) {
-  std::vector<core::Pid> waiting;
-  for (const auto& [pid, member] : registration.members) waiting.push_back(pid);
+  std::vector<core::Pid> all;
+  for (const auto& [pid, member] : registration.members) all.push_back(pid);
+  scan_children(registration, std::move(all));
+}
+
+void Service::scan_children(Registration& registration, std::vector<core::Pid> waiting) {
   while (!waiting.empty()) {
     const auto parent = waiting.back();
     waiting.pop_back();
@@ -144,17 +168,7 @@ void Service::scan_children(Registration& registration) {
 }
 
 void Service::adopt_child(Registration& registration, const Member& parent, core::Pid child) {
-  const auto& inherited = parent.nice.inherited;
-  if (!registration.profile.include_children) {
-    if (!registration.profile.nice || !inherited) return;
-    if (registration.disinherited.size() >= config_.limits.max_members)
-      registration.disinherited.clear();
-    registration.disinherited.insert(child);
-    const Inheritance inheritance{*registration.profile.nice, *inherited, parent.nice.since};
-    thread_nice_.disinherit(child, inheritance);
-    thread_nice_.disinherit_descendants(child, inheritance);
-    return;
-  }
+  if (!registration.profile.include_children) return disinherit(registration, parent, child);
   // At registration the nearest wins; a scan later on takes nothing away from another.
   if (!registrations_.contains(registration.id)) take_over(child);
   if (owner_of(child) != nullptr) return;
@@ -167,21 +181,20 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
   if (member.exit_watch == nullptr) return;
   // Found at registration: never boosted, reads back its own original. Found later: born of a
   // boosted process, so its original is its parent's.
-  member.nice.inherited = inherited;
+  for (const auto& part : thread_parts()) {
+    (member.*part.state).inherited = (parent.*part.state).inherited;
+    (member.*part.state).ours = (parent.*part.state).ours;
+  }
   auto& added = registration.members.emplace(child, std::move(member)).first->second;
-  static_cast<void>(apply_nice(registration, added));
+  look_at_threads(registration, added);
 }
 
-bool Service::note_activity(Registration& registration) {
+bool Service::works(const Registration& registration) const {
   const auto interval =
       std::chrono::duration_cast<std::chrono::nanoseconds>(config_.limits.scan_interval);
   const auto threshold = static_cast<std::uint64_t>(interval.count()) / kIdleShare;
   std::uint64_t ran = 0;
-  for (auto& [pid, member] : registration.members) {
-    const auto now = ports_.processes.activity(pid).value_or(member.activity);
-    if (now > member.activity) ran += now - member.activity;
-    member.activity = now;
-  }
+  for (const auto& [pid, member] : registration.members) ran += member.ran;
   return ran > threshold;
 }
 

@@ -15,10 +15,12 @@ namespace apusched::core {
 struct Profile {
   std::string name;
   WorkClass work_class = WorkClass::interactive;
-  std::optional<Nice> nice;            ///< every thread of the process
-  std::optional<Nice> autogroup_nice;  ///< the session's autogroup, where autogroups act
-  std::optional<Weight> cpu_weight;    ///< the process's own systemd unit
-  std::optional<Weight> io_weight;     ///< the same unit
+  std::optional<Nice> nice;                    ///< every thread of the process
+  std::optional<Nice> autogroup_nice;          ///< the session's autogroup, where autogroups act
+  std::optional<SchedulingPolicy> scheduling;  ///< every thread; never `other`
+  std::optional<IoClass> io_class;             ///< every thread; idle or best_effort
+  std::optional<Weight> cpu_weight;            ///< the process's own systemd unit
+  std::optional<Weight> io_weight;             ///< the same unit
   std::optional<PerformanceLevel> performance_level;  ///< the APU the process has queues on
   // What follows acts through the agent in the process.
   std::optional<QueuePriority> queue_priority;
@@ -28,7 +30,8 @@ struct Profile {
   bool serial = false;                      ///< kernels of one queue never overlap
   std::optional<QueueLimit> queue_limit;
   std::optional<MebiBytes> memory_limit;  ///< pool allocations of one process
-  /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried.
+  /// Mean wait for a CPU, of the busy thread that waits longest; no target: nothing is tried. Of
+  /// waits with the mean m at most one in a hundred is longer than 100 m (Markov's inequality).
   std::optional<WaitTarget> target_wait;
   /// How long packets may wait for the GPU, measured by what they wait while nobody is in the way;
   /// no target: nothing is tried. Acts through the agents of those that are.
@@ -80,8 +83,10 @@ struct ControlSection {
   std::chrono::milliseconds tick{100};  ///< 20..1000
   std::chrono::milliseconds relax_after{500};
   std::chrono::milliseconds retry_after{30000};
+  Nice strong_nice = Nice::of<-20>();  ///< of threads
   Nice strong_autogroup_nice = Nice::of<-20>();
   std::uint32_t strong_cpu_weight = 10000;
+  RaiseSlices raise_slices = RaiseSlices::exclusive;
   bool operator==(const ControlSection&) const = default;
 };
 

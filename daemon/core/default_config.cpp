@@ -14,7 +14,7 @@ Profile llm_interactive() {
   profile.io_weight = Weight::make(500);
   profile.performance_level = PerformanceLevel::high;
   profile.queue_priority = QueuePriority::high;
-  profile.target_wait = WaitTarget::of<100>();
+  profile.target_wait = WaitTarget::of<20>();
   profile.target_dispatch = PercentOf::of<150>();
   return profile;
 }
@@ -25,6 +25,8 @@ Profile background() {
   profile.work_class = WorkClass::background;
   profile.nice = Nice::of<10>();
   profile.autogroup_nice = Nice::of<10>();
+  profile.scheduling = SchedulingPolicy::idle;
+  profile.io_class = IoClass::idle;
   profile.cpu_weight = Weight::make(20);
   profile.io_weight = Weight::make(20);
   profile.queue_priority = QueuePriority::low;

@@ -5,12 +5,14 @@
 
 namespace apusched::core {
 
-ResourceKey thread_resource(const ThreadKey& thread) {
-  return {LeverKind::nice, to_string(thread.tid) + ":" + std::to_string(thread.start.ticks)};
+ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread) {
+  return {kind, to_string(thread.tid) + ":" + std::to_string(thread.start.ticks)};
 }
 
 std::optional<ThreadKey> resource_thread(const ResourceKey& key) {
-  if (key.kind != LeverKind::nice) return std::nullopt;
+  if (key.kind != LeverKind::nice && key.kind != LeverKind::scheduling &&
+      key.kind != LeverKind::io_class)
+    return std::nullopt;
   const auto colon = key.id.find(':');
   if (colon == std::string::npos) return std::nullopt;
   const auto tid = Tid::parse(std::string_view(key.id).substr(0, colon));

@@ -13,15 +13,16 @@
 namespace apusched::core {
 
 /// One thing in the system whose value can be changed. `id` by kind:
-/// nice "TID:START", autogroup "/autogroup-N", cpu_weight and io_weight the unit's name,
-/// performance_level the PCI address.
+/// nice, scheduling and io_class "TID:START", autogroup "/autogroup-N", cpu_weight and io_weight
+/// the unit's name, performance_level the PCI address.
 struct ResourceKey {
   LeverKind kind = LeverKind::nice;
   std::string id;
   auto operator<=>(const ResourceKey&) const = default;
 };
-[[nodiscard]] ResourceKey thread_resource(const ThreadKey& thread);
-/// The thread named by a nice resource; nothing for other kinds or malformed text.
+/// `kind` is one of those that each thread has for itself.
+[[nodiscard]] ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread);
+/// The thread named by such a resource; nothing for other kinds or malformed text.
 [[nodiscard]] std::optional<ThreadKey> resource_thread(const ResourceKey& key);
 
 struct Holding {

@@ -28,6 +28,19 @@ int clock_rank(PerformanceLevel level) {
   return 1;
 }
 
+int io_rank(const IoPriority& priority) {
+  switch (priority.io_class) {
+    case IoClass::idle:
+      return 0;
+    case IoClass::none:
+    case IoClass::best_effort:
+      return 1;
+    case IoClass::real_time:
+      return 2;
+  }
+  return 1;
+}
+
 }  // namespace
 
 std::string_view to_string(LeverKind kind) {
@@ -52,13 +65,21 @@ std::string_view to_string(LeverKind kind) {
       return "queue_limit";
     case LeverKind::memory_limit:
       return "memory_limit";
+    case LeverKind::scheduling:
+      return "scheduling";
+    case LeverKind::io_class:
+      return "io_class";
+    case LeverKind::slice_weight:
+      return "slice_weight";
   }
   return "?";
 }
 
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {
-  constexpr std::array kKinds{LeverKind::nice, LeverKind::autogroup, LeverKind::cpu_weight,
-                              LeverKind::io_weight, LeverKind::performance_level};
+  constexpr std::array kKinds{
+      LeverKind::nice,      LeverKind::autogroup,         LeverKind::cpu_weight,
+      LeverKind::io_weight, LeverKind::performance_level, LeverKind::scheduling,
+      LeverKind::io_class};
   for (const auto kind : kKinds)
     if (to_string(kind) == text) return kind;
   return std::nullopt;
@@ -68,6 +89,9 @@ std::string to_string(const LeverValue& value) {
   if (const auto* nice = std::get_if<Nice>(&value)) return to_string(*nice);
   if (const auto* weight = std::get_if<Weight>(&value))
     return weight->is_set() ? std::to_string(weight->effective()) : std::string(kUnset);
+  if (const auto* policy = std::get_if<SchedulingPolicy>(&value))
+    return std::string(to_string(*policy));
+  if (const auto* io = std::get_if<IoPriority>(&value)) return to_string(*io);
   return std::string(to_string(std::get<PerformanceLevel>(value)));
 }
 
@@ -89,6 +113,14 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       const auto level = parse_performance_level(text);
       return level ? std::optional<LeverValue>(*level) : std::nullopt;
     }
+    case LeverKind::scheduling: {
+      const auto policy = parse_scheduling_policy(text);
+      return policy ? std::optional<LeverValue>(*policy) : std::nullopt;
+    }
+    case LeverKind::io_class: {
+      const auto io = parse_io_priority(text);
+      return io ? std::optional<LeverValue>(*io) : std::nullopt;
+    }
     default:
       break;
   }
@@ -102,6 +134,11 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
   if (const auto *x = std::get_if<PerformanceLevel>(&a), *y = std::get_if<PerformanceLevel>(&b);
       x && y)
     return clock_rank(*x) > clock_rank(*y);
+  if (const auto *x = std::get_if<SchedulingPolicy>(&a), *y = std::get_if<SchedulingPolicy>(&b);
+      x && y)
+    return *x > *y;
+  if (const auto *x = std::get_if<IoPriority>(&a), *y = std::get_if<IoPriority>(&b); x && y)
+    return io_rank(*x) > io_rank(*y);
   return false;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/placement.hpp"
 
+#include <algorithm>
+
 namespace apusched::core {
 namespace {
 
@@ -33,7 +35,10 @@ LeverReach weight_reach(LeverKind kind, const Placement& at) {
 LeverReach reach_of(LeverKind kind, const Placement& placement) {
   switch (kind) {
     case LeverKind::nice:
+    case LeverKind::scheduling:
       return nice_reach(placement);
+    case LeverKind::io_class:
+      return {true, "acts on disks whose I/O scheduler is bfq or mq-deadline"};
     case LeverKind::autogroup:
       return autogroup_reach(placement);
     case LeverKind::cpu_weight:
@@ -43,6 +48,25 @@ LeverReach reach_of(LeverKind kind, const Placement& placement) {
       return {true, "acts on everything on the die"};
     default:
       break;  // settings of the agent: they do not depend on where the process stands
+  }
+  return {};
+}
+
+std::vector<SliceStep> slices_above(std::string_view path, std::string_view unit) {
+  std::vector<SliceStep> steps;
+  std::string above;
+  while (path.starts_with('/')) {
+    path.remove_prefix(1);
+    const std::string name(path.substr(0, path.find('/')));
+    path.remove_prefix(name.size());
+    if (!steps.empty()) steps.back().child = name;
+    if (name == unit) {
+      std::ranges::reverse(steps);
+      return steps;
+    }
+    if (!name.ends_with(".slice")) return {};
+    above += "/" + name;
+    steps.push_back({name, above, {}});
   }
   return {};
 }

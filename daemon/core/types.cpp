@@ -45,6 +45,23 @@ constexpr std::array<std::pair<ProbeSource, std::string_view>, 2> kSources{{
     {ProbeSource::kernel, "kernel"},
 }};
 
+constexpr std::array<std::pair<SchedulingPolicy, std::string_view>, 4> kPolicies{{
+    {SchedulingPolicy::idle, "idle"},
+    {SchedulingPolicy::batch, "batch"},
+    {SchedulingPolicy::normal, "normal"},
+    {SchedulingPolicy::other, "other"},
+}};
+constexpr std::array<std::pair<IoClass, std::string_view>, 4> kIoClasses{{
+    {IoClass::none, "none"},
+    {IoClass::real_time, "real-time"},
+    {IoClass::best_effort, "best-effort"},
+    {IoClass::idle, "idle"},
+}};
+constexpr std::array<std::pair<RaiseSlices, std::string_view>, 3> kRaise{{
+    {RaiseSlices::never, "never"},
+    {RaiseSlices::exclusive, "exclusive"},
+    {RaiseSlices::always, "always"},
+}};
 constexpr std::array<std::pair<QueuePriority, std::string_view>, 3> kPriorities{{
     {QueuePriority::low, "low"},
     {QueuePriority::normal, "normal"},
@@ -91,6 +108,31 @@ std::string_view to_string(ProbeSource source) {
 }
 std::optional<ProbeSource> parse_probe_source(std::string_view text) {
   return find_name(kSources, text);
+}
+std::string_view to_string(SchedulingPolicy policy) {
+  return name_of(kPolicies, policy);
+}
+std::optional<SchedulingPolicy> parse_scheduling_policy(std::string_view text) {
+  return find_name(kPolicies, text);
+}
+std::string_view to_string(IoClass io_class) {
+  return name_of(kIoClasses, io_class);
+}
+std::string to_string(const IoPriority& priority) {
+  return std::string(to_string(priority.io_class)) + "/" + std::to_string(priority.data);
+}
+std::optional<IoPriority> parse_io_priority(std::string_view text) {
+  constexpr std::int64_t kMostData = 8191;
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto io_class = find_name(kIoClasses, text.substr(0, slash));
+  const auto data = parse_integer(text.substr(slash + 1));
+  if (!io_class || !data || *data < 0 || *data > kMostData) return std::nullopt;
+  if (*io_class == IoClass::none && *data != 0) return std::nullopt;
+  return IoPriority{*io_class, static_cast<std::uint16_t>(*data)};
+}
+std::string_view to_string(RaiseSlices raise) {
+  return name_of(kRaise, raise);
 }
 std::string_view to_string(QueuePriority priority) {
   return name_of(kPriorities, priority);

@@ -105,6 +105,28 @@ enum class QueuePriority { low, normal, high };
 [[nodiscard]] std::string_view to_string(QueuePriority priority);
 [[nodiscard]] std::optional<QueuePriority> parse_queue_priority(std::string_view text);
 
+/// sched(7). `other` is what an application or a person chose on purpose (real time, deadline,
+/// sched_ext); it is never changed.
+enum class SchedulingPolicy { idle, batch, normal, other };
+[[nodiscard]] std::string_view to_string(SchedulingPolicy policy);
+[[nodiscard]] std::optional<SchedulingPolicy> parse_scheduling_policy(std::string_view text);
+
+enum class IoClass { none, real_time, best_effort, idle };  ///< numbered as in ioprio_set(2)
+[[nodiscard]] std::string_view to_string(IoClass io_class);
+/// Class and data (level and hints) of ioprio_set(2).
+struct IoPriority {
+  IoClass io_class = IoClass::none;  ///< none: derived from nice
+  std::uint16_t data = 0;            ///< 0..8191; always 0 for none
+  auto operator<=>(const IoPriority&) const = default;
+};
+/// "best-effort/7"
+[[nodiscard]] std::string to_string(const IoPriority& priority);
+[[nodiscard]] std::optional<IoPriority> parse_io_priority(std::string_view text);
+
+/// Which slices above a critical unit may be given a greater weight.
+enum class RaiseSlices { never, exclusive, always };
+[[nodiscard]] std::string_view to_string(RaiseSlices raise);
+
 /// HSA queues of one process.
 using QueueLimit = Bounded<struct QueueLimitTag, std::uint32_t, 1, 1024>;
 /// At most 4 TiB.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "platform/linux_scheduler.hpp"
 
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -11,6 +14,12 @@
 
 namespace apusched::platform {
 namespace {
+
+// linux include/uapi/linux/ioprio.h; the C library has none of it.
+constexpr int kIoOfThread = 1;
+constexpr int kIoClassShift = 13;
+constexpr long kIoClassMask = 7;
+constexpr long kIoDataMask = (1L << kIoClassShift) - 1;
 
 std::string autogroup_path(core::Pid pid) {
   return "/proc/" + core::to_string(pid) + "/autogroup";
@@ -29,6 +38,55 @@ core::Result<core::Nice> LinuxScheduler::thread_nice(core::Tid tid) {
 core::Result<void> LinuxScheduler::set_thread_nice(core::Tid tid, core::Nice nice) {
   if (::setpriority(PRIO_PROCESS, static_cast<id_t>(tid.value()), nice.value()) != 0)
     return tl::unexpected(errno_error(errno, "set nice of thread", core::to_string(tid)));
+  return {};
+}
+
+core::Result<core::SchedulingPolicy> LinuxScheduler::thread_policy(core::Tid tid) {
+  const int policy = ::sched_getscheduler(tid.value());
+  if (policy < 0)
+    return tl::unexpected(errno_error(errno, "read policy of thread", core::to_string(tid)));
+  switch (policy & ~SCHED_RESET_ON_FORK) {
+    case SCHED_OTHER:
+      return core::SchedulingPolicy::normal;
+    case SCHED_BATCH:
+      return core::SchedulingPolicy::batch;
+    case SCHED_IDLE:
+      return core::SchedulingPolicy::idle;
+    default:
+      return core::SchedulingPolicy::other;
+  }
+}
+
+core::Result<void> LinuxScheduler::set_thread_policy(core::Tid tid, core::SchedulingPolicy policy) {
+  const int before = ::sched_getscheduler(tid.value());
+  if (before < 0)
+    return tl::unexpected(errno_error(errno, "read policy of thread", core::to_string(tid)));
+  const int wanted = policy == core::SchedulingPolicy::idle    ? SCHED_IDLE
+                     : policy == core::SchedulingPolicy::batch ? SCHED_BATCH
+                                                               : SCHED_OTHER;
+  const sched_param none{};
+  if (::sched_setscheduler(tid.value(), wanted | (before & SCHED_RESET_ON_FORK), &none) != 0)
+    return tl::unexpected(errno_error(errno, "set policy of thread", core::to_string(tid)));
+  return {};
+}
+
+core::Result<core::IoPriority> LinuxScheduler::thread_io(core::Tid tid) {
+  const auto value = ::syscall(SYS_ioprio_get, kIoOfThread, tid.value());
+  if (value < 0)
+    return tl::unexpected(errno_error(errno, "read I/O priority of thread", core::to_string(tid)));
+  const auto io_class = static_cast<core::IoClass>((value >> kIoClassShift) & kIoClassMask);
+  // Without a class, kernels before 5.18 answer with the middle level and refuse to take it back.
+  if (io_class == core::IoClass::none) return core::IoPriority{};
+  if (io_class > core::IoClass::idle)
+    return core::fail(core::ErrorCode::unsupported, "read I/O priority of thread",
+                      core::to_string(tid), "unknown class");
+  return core::IoPriority{io_class, static_cast<std::uint16_t>(value & kIoDataMask)};
+}
+
+core::Result<void> LinuxScheduler::set_thread_io(core::Tid tid, core::IoPriority priority) {
+  const long value = (static_cast<long>(priority.io_class) << kIoClassShift) | priority.data;
+  if (::syscall(SYS_ioprio_set, kIoOfThread, tid.value(), value) != 0)
+    return tl::unexpected(errno_error(errno, "set I/O priority of thread", core::to_string(tid)));
   return {};
 }
 

@@ -16,6 +16,9 @@ namespace apusched::platform {
 [[nodiscard]] std::optional<ports::MachineTimes> parse_machine_stat(std::string_view text,
                                                                     long ticks_per_second);
 
+/// CPU time of a process since its start, by its CPU clock. A zombie still has one.
+[[nodiscard]] core::Result<std::chrono::nanoseconds> cpu_time_of(core::Pid pid);
+
 /// ports::Meters over /proc and the kernel's CPU clocks. Event-loop thread.
 class ProcfsMeters final : public ports::Meters {
  public:

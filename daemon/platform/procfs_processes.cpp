@@ -13,6 +13,7 @@
 #include "platform/errno_error.hpp"
 #include "platform/proc_dir.hpp"
 #include "platform/proc_parse.hpp"
+#include "platform/procfs_meters.hpp"
 #include "platform/small_file.hpp"
 #include "platform/unique_fd.hpp"
 
@@ -178,22 +179,6 @@ core::StartTime ProcfsProcesses::now() {
           static_cast<std::uint64_t>(time.tv_nsec) * per_second / kNanoseconds};
 }
 
-std::string ProcfsProcesses::cpu_group_of(core::Pid pid) const {
-  const auto text = read_small_file(proc_path(pid, "cgroup"), 16 * 1024);
-  if (!text) return "/";
-  const auto groups = parse_cgroup(*text);
-  if (groups.cpu_v1) return *groups.cpu_v1;
-  if (!groups.unified) return "/";
-  // A cgroup is a scheduling group of its own only where the cpu controller is enabled for it,
-  // which is where the file cpu.weight exists.
-  std::string path = *groups.unified;
-  while (path.size() > 1) {
-    if (exists(cgroup_root_ + path + "/cpu.weight")) return path;
-    path.resize(path.rfind('/'));
-  }
-  return "/";
-}
-
 core::Result<core::Placement> ProcfsProcesses::placement(core::Pid pid) {
   core::Placement placement;
   const auto group = read_small_file(proc_path(pid, "autogroup"), 256);
@@ -204,36 +189,17 @@ core::Result<core::Placement> ProcfsProcesses::placement(core::Pid pid) {
   const auto enabled = read_small_file("/proc/sys/kernel/sched_autogroup_enabled", 16);
   placement.autogroup_enabled = enabled && enabled->starts_with('1');
   placement.cpu_group = cpu_group_of(pid);
+  if (const auto groups = read_small_file(proc_path(pid, "cgroup"), 16 * 1024))
+    placement.unified = parse_cgroup(*groups).unified.value_or("");
   const auto scx = read_small_file("/sys/kernel/sched_ext/state", 32);
   placement.sched_ext_active = scx && scx->starts_with("enabled");
   return placement;
 }
 
-core::Result<core::Pid> ProcfsProcesses::member_of_autogroup(const std::string& group) {
-  std::optional<core::Pid> member;
-  const auto listed = for_each_number("/proc", [&](core::Pid pid) {
-    const auto text = read_small_file(proc_path(pid, "autogroup"), 256);
-    const auto parsed = text ? parse_autogroup(*text) : std::nullopt;
-    if (parsed && parsed->name == group) member = pid;
-    return !member.has_value();
-  });
-  if (!listed) return tl::unexpected(listed.error());
-  if (!member)
-    return core::fail(core::ErrorCode::gone, "find a member of", group, "no process is left");
-  return *member;
-}
-
 core::Result<std::uint64_t> ProcfsProcesses::activity(core::Pid pid) {
-  auto tasks = ProcDir::open(proc_path(pid, "task"));
-  if (!tasks) return tl::unexpected(tasks.error());
-  std::uint64_t total = 0;
-  ProcDir::Text text;
-  const auto listed = tasks->for_each([&](core::Pid number) {
-    total += parse_schedstat_run(tasks->read(number, "schedstat", text)).value_or(0);
-    return true;
-  });
-  if (!listed) return tl::unexpected(listed.error());
-  return total;
+  const auto used = cpu_time_of(pid);
+  if (!used) return tl::unexpected(used.error());
+  return static_cast<std::uint64_t>(used->count());
 }
 
 }  // namespace apusched::platform

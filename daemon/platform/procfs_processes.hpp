@@ -26,6 +26,9 @@ class ProcfsProcesses final : public ports::ProcessSource {
   core::StartTime now() override;
   core::Result<core::Placement> placement(core::Pid pid) override;
   core::Result<core::Pid> member_of_autogroup(const std::string& group) override;
+  core::Result<std::vector<core::Pid>> sharing_group(core::Pid pid) override;
+  core::Result<std::string> occupied_beside(const std::string& group,
+                                            const std::string& child) override;
   core::Result<std::uint64_t> activity(core::Pid pid) override;
 
  private:

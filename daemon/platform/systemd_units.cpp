@@ -60,6 +60,7 @@ std::string encode_unit(const std::string& unit) {
 std::string_view interface_of(std::string_view unit) {
   if (unit.ends_with(".service")) return "org.freedesktop.systemd1.Service";
   if (unit.ends_with(".scope")) return "org.freedesktop.systemd1.Scope";
+  if (unit.ends_with(".slice")) return "org.freedesktop.systemd1.Slice";
   return {};
 }
 
@@ -114,6 +115,10 @@ void SystemdUnits::find(core::Pid pid, FactsCallback done) {
               if (error)
                 return done(tl::unexpected(
                     bus_error(*error, "find the unit of process", core::to_string(pid))));
+              // A process that stands in a slice itself has no unit of its own to be favoured.
+              if (const auto unit = decode_unit(path); unit.ends_with(".slice"))
+                return done(core::fail(core::ErrorCode::unsupported, "set weights of", unit,
+                                       "only services and scopes get weights"));
               read_object(path, done);
             });
   });

@@ -64,7 +64,15 @@ class ProcessSource {
   [[nodiscard]] virtual core::Result<core::Placement> placement(core::Pid pid) = 0;
   /// Any live process of the autogroup (it outlives the process that was used to set it).
   [[nodiscard]] virtual core::Result<core::Pid> member_of_autogroup(const std::string& group) = 0;
-  /// Sum of CPU time and context switches of all threads: progress, never gpu_busy_percent.
+  /// The processes whose threads are compared with those of this one by nice, itself included: of
+  /// its cpu cgroup, else of its session, else of the root group. Can read all of /proc.
+  [[nodiscard]] virtual core::Result<std::vector<core::Pid>> sharing_group(core::Pid pid) = 0;
+  /// The name of a cgroup in `group` (a path in the v2 tree), other than `child`, that has
+  /// processes in it or below it, or "processes of its own"; empty where there is none.
+  [[nodiscard]] virtual core::Result<std::string> occupied_beside(const std::string& group,
+                                                                  const std::string& child) = 0;
+  /// CPU time of all threads, nanoseconds: progress, never gpu_busy_percent. One system call. A
+  /// process for which it has not grown has not run: it has no new threads, children or queues.
   [[nodiscard]] virtual core::Result<std::uint64_t> activity(core::Pid pid) = 0;
 };
 

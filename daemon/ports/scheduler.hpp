@@ -13,6 +13,13 @@ class Scheduler {
   /// setpriority(2) on Linux acts on one thread.
   [[nodiscard]] virtual core::Result<core::Nice> thread_nice(core::Tid tid) = 0;
   [[nodiscard]] virtual core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) = 0;
+  [[nodiscard]] virtual core::Result<core::SchedulingPolicy> thread_policy(core::Tid tid) = 0;
+  /// Never to `other`. Nice stays, and so does SCHED_RESET_ON_FORK.
+  [[nodiscard]] virtual core::Result<void> set_thread_policy(core::Tid tid,
+                                                             core::SchedulingPolicy policy) = 0;
+  [[nodiscard]] virtual core::Result<core::IoPriority> thread_io(core::Tid tid) = 0;
+  [[nodiscard]] virtual core::Result<void> set_thread_io(core::Tid tid,
+                                                         core::IoPriority priority) = 0;
   [[nodiscard]] virtual core::Result<core::Nice> autogroup_nice(core::Pid member) = 0;
   /// Without CAP_SYS_ADMIN the kernel rate-limits this write (EAGAIN): `timed_out`, try later.
   [[nodiscard]] virtual core::Result<void> set_autogroup_nice(core::Pid member,

@@ -28,6 +28,14 @@ inline constexpr std::array kProfileLevels{core::PerformanceLevel::automatic,
 inline constexpr std::array kQueuePriorities{core::QueuePriority::low, core::QueuePriority::normal,
                                              core::QueuePriority::high};
 
+inline constexpr std::array kPolicies{core::SchedulingPolicy::normal, core::SchedulingPolicy::batch,
+                                      core::SchedulingPolicy::idle};
+
+inline constexpr std::array kIoClasses{core::IoClass::idle, core::IoClass::best_effort};
+
+inline constexpr std::array kRaiseSlices{core::RaiseSlices::never, core::RaiseSlices::exclusive,
+                                         core::RaiseSlices::always};
+
 inline constexpr std::array kWorkClasses{core::WorkClass::background, core::WorkClass::batch,
                                          core::WorkClass::interactive, core::WorkClass::critical};
 
@@ -81,9 +89,11 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.duration("relax_after_ms", control.relax_after, milliseconds{100}, milliseconds{60000});
   visitor.duration("retry_after_ms", control.retry_after, milliseconds{1000},
                    milliseconds{3600000});
+  visitor.nice("strong_nice", control.strong_nice);
   visitor.nice("strong_autogroup_nice", control.strong_autogroup_nice);
   visitor.integer("strong_cpu_weight", control.strong_cpu_weight, core::Weight::kMin,
                   core::Weight::kMax);
+  visitor.word("raise_slices", control.raise_slices, kRaiseSlices);
 }
 
 template <typename Visitor>
@@ -96,6 +106,8 @@ void describe(Visitor& visitor, core::Profile& profile) {
   visitor.word("class", profile.work_class, kWorkClasses);
   visitor.optional_nice("nice", profile.nice);
   visitor.optional_nice("autogroup_nice", profile.autogroup_nice);
+  visitor.optional_word("scheduling", profile.scheduling, kPolicies);
+  visitor.optional_word("io_class", profile.io_class, kIoClasses);
   visitor.optional_weight("cpu_weight", profile.cpu_weight);
   visitor.optional_weight("io_weight", profile.io_weight);
   visitor.optional_word("performance_level", profile.performance_level, kProfileLevels);

@@ -152,30 +152,36 @@ class Answers {
 class FakeUnits final : public ports::Units {
  public:
   void find(core::Pid, FactsCallback done) override { read("llama.service", std::move(done)); }
-  void read(const std::string&, FactsCallback done) override {
-    answers.give([this, done] {
+  void read(const std::string& unit, FactsCallback done) override {
+    answers.give([this, unit, done] {
       if (absent)
         return done(core::fail(core::ErrorCode::unsupported, "find unit", "", "no systemd"));
-      done(facts);
+      if (!is_slice(unit)) return done(facts);
+      done(ports::UnitFacts{unit, slices[unit], {}, false});
     });
   }
-  void set_weight(const std::string&, core::LeverKind kind, core::Weight weight,
+  void set_weight(const std::string& unit, core::LeverKind kind, core::Weight weight,
                   DoneCallback done) override {
-    answers.give([this, kind, weight, done] {
-      (kind == core::LeverKind::cpu_weight ? facts.cpu_weight : facts.io_weight) = weight;
-      drop_ins.insert(kind);
+    answers.give([this, unit, kind, weight, done] {
+      if (is_slice(unit))
+        slices[unit] = weight;
+      else
+        (kind == core::LeverKind::cpu_weight ? facts.cpu_weight : facts.io_weight) = weight;
+      drop_ins.insert({unit, kind});
       done({});
     });
   }
-  bool has_drop_in(const std::string&, core::LeverKind kind) override {
-    return drop_ins.contains(kind);
+  bool has_drop_in(const std::string& unit, core::LeverKind kind) override {
+    return drop_ins.contains({unit, kind});
   }
-  core::Result<void> remove_drop_in(const std::string&, core::LeverKind kind) override {
-    drop_ins.erase(kind);
+  core::Result<void> remove_drop_in(const std::string& unit, core::LeverKind kind) override {
+    drop_ins.erase({unit, kind});
     return {};
   }
+  static bool is_slice(const std::string& unit) { return unit.ends_with(".slice"); }
   ports::UnitFacts facts{"llama.service", {}, {}, false};
-  std::set<core::LeverKind> drop_ins;
+  std::map<std::string, core::Weight> slices;
+  std::set<std::pair<std::string, core::LeverKind>> drop_ins;
   bool absent = false;
   Answers answers;
 };

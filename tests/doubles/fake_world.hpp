@@ -29,6 +29,8 @@ struct FakeWorld {
     int nice = 0;
     std::uint64_t start = 1;
     bool refuses = false;  ///< setpriority answers EPERM
+    core::SchedulingPolicy policy = core::SchedulingPolicy::normal;
+    core::IoPriority io = {};
   };
   struct Process {
     std::uint64_t start = 1;
@@ -36,8 +38,10 @@ struct FakeWorld {
     std::vector<int> children;
     std::string autogroup = "/autogroup-1";
     std::string cpu_group = "/";
+    std::string unified = "/apu.slice/apu-left.slice/llama.service";
     bool kernel_thread = false;
-    std::uint64_t activity = 0;
+    std::uint64_t activity = 0;  ///< grows a little with each look
+    bool asleep = false;         ///< but not then
   };
   std::map<int, Process> processes;
   std::map<std::string, int> autogroups{{"/autogroup-1", 0}};
@@ -47,11 +51,17 @@ struct FakeWorld {
     Process process;
     process.start = next_start++;
     for (std::size_t i = 0; i < nices.size(); ++i)
-      process.threads[pid + static_cast<int>(i)] = {nices[i], process.start, false};
+      process.threads[pid + static_cast<int>(i)] = {nices[i], process.start};
     return processes.insert_or_assign(pid, process).first->second;
   }
   void add_thread(int pid, int tid, int nice) {
-    processes.at(pid).threads[tid] = {nice, next_start++, false};
+    // Cloned from the main thread, but for its nice.
+    auto& threads = processes.at(pid).threads;
+    Thread born = threads.begin()->second;
+    born.nice = nice;
+    born.start = next_start++;
+    born.refuses = false;
+    threads[tid] = born;
   }
   Thread* thread(int tid) {
     for (auto& [pid, process] : processes)
@@ -65,6 +75,10 @@ struct FakeWorld {
     return result;
   }
   std::uint64_t next_start = 100;
+  int groups_listed = 0;
+  int activities_read = 0;
+  int threads_listed = 0;                                     ///< of one process each
+  std::vector<std::pair<std::string, std::string>> occupied;  ///< group and who is in it
 };
 
 inline auto gone(const std::string& target) {
@@ -125,6 +139,7 @@ class FakeProcesses final : public ports::ProcessSource {
                                                                 std::uint32_t limit) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.threads_listed;
     if (found->second.threads.size() > limit)
       return core::fail(core::ErrorCode::limit_reached, "list threads of", core::to_string(pid),
                         "too many");
@@ -145,16 +160,36 @@ class FakeProcesses final : public ports::ProcessSource {
   core::Result<core::Placement> placement(core::Pid pid) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
-    return core::Placement{found->second.cpu_group, true, found->second.autogroup, false};
+    return core::Placement{found->second.cpu_group, true, found->second.autogroup, false,
+                           found->second.unified};
   }
   core::Result<core::Pid> member_of_autogroup(const std::string& group) override {
     for (const auto& [pid, process] : world_.processes)
       if (process.autogroup == group) return pid_of(pid);
     return gone(group);
   }
+  core::Result<std::vector<core::Pid>> sharing_group(core::Pid pid) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.groups_listed;
+    std::vector<core::Pid> result;
+    for (const auto& [other, process] : world_.processes)
+      if (process.cpu_group == found->second.cpu_group &&
+          (process.cpu_group != "/" || process.autogroup == found->second.autogroup))
+        result.push_back(pid_of(other));
+    return result;
+  }
+  core::Result<std::string> occupied_beside(const std::string& group,
+                                            const std::string& child) override {
+    for (const auto& [path, name] : world_.occupied)
+      if (path == group && name != child) return name;
+    return std::string();
+  }
   core::Result<std::uint64_t> activity(core::Pid pid) override {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
+    ++world_.activities_read;
+    if (!found->second.asleep) ++found->second.activity;
     return found->second.activity;
   }
 
@@ -172,14 +207,23 @@ class FakeScheduler final : public ports::Scheduler {
     return nice_of(thread->nice);
   }
   core::Result<void> set_thread_nice(core::Tid tid, core::Nice nice) override {
-    auto* thread = world_.thread(tid.value());
+    return set(tid, "nice", [&](FakeWorld::Thread& thread) { thread.nice = nice.value(); });
+  }
+  core::Result<core::SchedulingPolicy> thread_policy(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
     if (thread == nullptr) return gone(core::to_string(tid));
-    if (thread->refuses)
-      return core::fail(core::ErrorCode::denied, "set nice of thread", core::to_string(tid),
-                        "Operation not permitted");
-    thread->nice = nice.value();
-    world_.log.push_back("write nice " + core::to_string(tid));
-    return {};
+    return thread->policy;
+  }
+  core::Result<void> set_thread_policy(core::Tid tid, core::SchedulingPolicy policy) override {
+    return set(tid, "policy", [&](FakeWorld::Thread& thread) { thread.policy = policy; });
+  }
+  core::Result<core::IoPriority> thread_io(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    return thread->io;
+  }
+  core::Result<void> set_thread_io(core::Tid tid, core::IoPriority priority) override {
+    return set(tid, "io", [&](FakeWorld::Thread& thread) { thread.io = priority; });
   }
   core::Result<core::Nice> autogroup_nice(core::Pid member) override {
     const auto found = world_.processes.find(member.value());
@@ -195,6 +239,17 @@ class FakeScheduler final : public ports::Scheduler {
   }
 
  private:
+  template <typename Change>
+  core::Result<void> set(core::Tid tid, const std::string& what, Change change) {
+    auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    if (thread->refuses)
+      return core::fail(core::ErrorCode::denied, "set " + what + " of thread", core::to_string(tid),
+                        "Operation not permitted");
+    change(*thread);
+    world_.log.push_back("write " + what + " " + core::to_string(tid));
+    return {};
+  }
   FakeWorld& world_;
 };
 

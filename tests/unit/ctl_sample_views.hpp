@@ -82,8 +82,8 @@ class FakeDaemon final : public DaemonClient {
     return answer(std::vector<ExplainLine>{{"nice", "-10", "applied to " + std::to_string(pid)}});
   }
   Outcome<std::vector<HistoryLine>> history(std::uint32_t count) override {
-    return answer(
-        std::vector<HistoryLine>(count, {1.5, 4711, "cpu_wait", "kept", "autogroup", "it helped", 2500, 40}));
+    return answer(std::vector<HistoryLine>(
+        count, {1.5, 4711, "cpu_wait", "kept", "autogroup", "it helped", 2500, 40}));
   }
   Outcome<std::map<std::string, std::string>> launch_environment(const std::string& /*profile*/,
                                                                  bool agent) override {

@@ -76,6 +76,30 @@ slices_decide() {
   systemctl revert apu-left.slice
 }
 
+# The closed loop finds that by itself: what the unit's weight does not reach, its slice's does.
+the_loop_raises_the_slice() {
+  echo "# the same, with the closed loop"
+  loop_in critical apu-left.slice
+  loop_in rival apu-right.slice
+  local pid
+  pid=$(property critical MainPID)
+  check "untouched, both get about half of the CPU" even_shares
+  check "register the critical one" apuschedctl register "$pid" -p llm-interactive
+  check "its slice is raised" eventually property_is apu-left.slice CPUWeight 10000
+  check "status says so" eventually outcome_is "$pid" slice_weight applied
+  check "the slice that both are in is left alone" property_is apu.slice CPUWeight "[not set]"
+  check "its share follows" share_between 2000 1000000
+  start_unit neighbour apu-left.slice sleep infinity
+  check "for another unit's sake it goes back" eventually property_is apu-left.slice CPUWeight "[not set]"
+  systemctl stop neighbour
+  check "and is raised again without it" eventually property_is apu-left.slice CPUWeight 10000
+  check "unregister it" apuschedctl unregister "$pid"
+  check "the slice's weight is back" eventually property_is apu-left.slice CPUWeight "[not set]"
+  check "no drop-in of it is left" eventually test ! -e /run/systemd/system.control/apu-left.slice.d/50-CPUWeight.conf
+  check "both get about half of the CPU again" even_shares
+  systemctl stop critical rival
+}
+
 exec 3>&1  # the measured shares are told also where they are as they should be
 # The loop would raise the weight above the profile's as soon as the rival is in the way.
 printf 'control:\n  enabled: false\n' > /etc/apusched/apuschedd.yaml
@@ -83,3 +107,6 @@ systemctl restart apuschedd
 weight_decides_against apu.slice
 weight_decides_against apu-rival.slice
 slices_decide
+: > /etc/apusched/apuschedd.yaml
+systemctl restart apuschedd
+the_loop_raises_the_slice

@@ -6,7 +6,7 @@
 namespace apusched::app {
 namespace {
 
-constexpr const char* kGpu = "0000:04:00.0";
+constexpr const char* kTheGpu = "0000:04:00.0";
 using What = core::ControlEvent::What;
 
 /// A process with a target, and others in its way: as long as they have CUs in common.
@@ -24,15 +24,15 @@ class GpuControlTest : public ServiceTest {
     world_.add(pid);
     topology_.queues.insert(pid);
     const core::AgentFacts facts{
-        {pid_of(pid), {world_.processes.at(pid).start}},  true, true, true, true, true, true, 0,
-        {{*core::PciAddress::parse(kGpu), 12, "gfx1035"}}};
+        {pid_of(pid), {world_.processes.at(pid).start}},     true, true, true, true, true, true, 0,
+        {{*core::PciAddress::parse(kTheGpu), 12, "gfx1035"}}};
     const auto id = agents_.come(facts);
     loop_.settle();
     return id;
   }
   core::CuMask mask_of(core::AgentId id) {
     const auto& masks = agents_.agents.at(id).settings.masks;
-    const auto mask = masks.find(*core::PciAddress::parse(kGpu));
+    const auto mask = masks.find(*core::PciAddress::parse(kTheGpu));
     return mask == masks.end() ? core::CuMask::first(12) : mask->second;
   }
   bool disturbs(core::AgentId rival, core::AgentId of) {

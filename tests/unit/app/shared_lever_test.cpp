@@ -102,14 +102,14 @@ TEST_F(SharedLevers, a_drop_in_that_was_rewritten_by_somebody_else_stays) {
   units_.facts.cpu_weight = *core::Weight::make(300);
   remove(id);
   EXPECT_EQ(units_.facts.cpu_weight, core::Weight::make(300));
-  EXPECT_TRUE(units_.drop_ins.contains(LeverKind::cpu_weight));
-  EXPECT_FALSE(units_.drop_ins.contains(LeverKind::io_weight));
+  EXPECT_TRUE(units_.drop_ins.contains({"llama.service", LeverKind::cpu_weight}));
+  EXPECT_FALSE(units_.drop_ins.contains({"llama.service", LeverKind::io_weight}));
 }
 
 TEST_F(SharedLevers, a_drop_in_that_was_there_before_stays) {
-  units_.drop_ins.insert(LeverKind::cpu_weight);
+  units_.drop_ins.insert({"llama.service", LeverKind::cpu_weight});
   remove(gpu_process(50));
-  EXPECT_TRUE(units_.drop_ins.contains(LeverKind::cpu_weight));
+  EXPECT_TRUE(units_.drop_ins.contains({"llama.service", LeverKind::cpu_weight}));
 }
 
 TEST_F(SharedLevers, a_foreign_level_seen_in_the_telemetry_is_shown_as_contended) {

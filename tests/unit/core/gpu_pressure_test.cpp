@@ -21,7 +21,7 @@ const Rung& named(const std::vector<Rung>& rungs, std::string_view name) {
   return *std::ranges::find(rungs, name, &Rung::name);
 }
 
-constexpr CuGeometry kStrixHalo{40, 2, 2, 1, true};
+constexpr CuGeometry kBigApu{40, 2, 2, 1, true};
 
 TEST(GpuRungs, act_where_somebody_of_a_lower_class_has_an_agent) {
   const auto of = party(1, WorkClass::critical);
@@ -111,7 +111,7 @@ TEST(Demands, without_pressure_are_what_profiles_say) {
   EXPECT_EQ(demands[1].limit, Percent::of<50>());
 }
 
-std::uint32_t cus(const CuPlan& plan, std::int64_t id) {
+std::uint32_t cus_of(const CuPlan& plan, std::int64_t id) {
   return static_cast<std::uint32_t>(plan.at(number(id)).count());
 }
 
@@ -119,10 +119,10 @@ TEST(Demands, under_a_share_give_it_to_the_protected_alone) {
   const std::vector parties{party(1, WorkClass::critical), party(2, WorkClass::background),
                             party(3, WorkClass::batch)};
   const GpuPressure half{WorkClass::critical, false, Percent::of<50>(), false};
-  const auto plan = plan_cus(kStrixHalo, demands_under(parties, half), {});
-  EXPECT_EQ(cus(plan, 1), 20U);
-  EXPECT_EQ(cus(plan, 2), 20U);
-  EXPECT_EQ(cus(plan, 3), 20U);  // these two share the rest
+  const auto plan = plan_cus(kBigApu, demands_under(parties, half), {});
+  EXPECT_EQ(cus_of(plan, 1), 20U);
+  EXPECT_EQ(cus_of(plan, 2), 20U);
+  EXPECT_EQ(cus_of(plan, 3), 20U);  // these two share the rest
   EXPECT_FALSE(plan.at(number(1)).intersects(plan.at(number(2))));
   EXPECT_TRUE(plan.at(number(2)).intersects(plan.at(number(3))));
 }
@@ -130,15 +130,15 @@ TEST(Demands, under_a_share_give_it_to_the_protected_alone) {
 TEST(Demands, of_two_protected_divide_fairly_and_by_how_busy_they_are) {
   const GpuPressure all{WorkClass::critical, false, Percent::of<100>(), false};
   auto plan = plan_cus(
-      kStrixHalo,
-      demands_under({party(1, WorkClass::critical), party(2, WorkClass::critical)}, all), {});
-  EXPECT_EQ(cus(plan, 1), cus(plan, 2));
+      kBigApu, demands_under({party(1, WorkClass::critical), party(2, WorkClass::critical)}, all),
+      {});
+  EXPECT_EQ(cus_of(plan, 1), cus_of(plan, 2));
   plan = plan_cus(
-      kStrixHalo,
+      kBigApu,
       demands_under({party(1, WorkClass::critical, 1), party(2, WorkClass::critical, 0.05)}, all),
       {});
-  EXPECT_GT(cus(plan, 1), 2 * cus(plan, 2));
-  EXPECT_GT(cus(plan, 2), 0U);
+  EXPECT_GT(cus_of(plan, 1), 2 * cus_of(plan, 2));
+  EXPECT_GT(cus_of(plan, 2), 0U);
 }
 
 TEST(Demands, under_any_pressure_leave_everybody_something_and_keep_limits) {
@@ -147,7 +147,8 @@ TEST(Demands, under_any_pressure_leave_everybody_something_and_keep_limits) {
     std::vector<GpuParty> parties;
     const auto count = 1 + random() % 12;
     for (std::uint32_t id = 1; id <= count; ++id) {
-      auto one = party(id, static_cast<WorkClass>(random() % 4), static_cast<double>(random() % 11) / 10);
+      auto one =
+          party(id, static_cast<WorkClass>(random() % 4), static_cast<double>(random() % 11) / 10);
       if (random() % 2 != 0) one.weight = CuWeight::make(1 + random() % 1000);
       if (random() % 3 == 0) one.limit = Percent::make(1 + random() % 100);
       one.can_mask = random() % 8 != 0;
@@ -156,9 +157,9 @@ TEST(Demands, under_any_pressure_leave_everybody_something_and_keep_limits) {
     GpuPressure pressure{static_cast<WorkClass>(random() % 4), false, {}, false};
     if (random() % 4 != 0) pressure.share = Percent::make(1 + random() % 100);
     const auto demands = demands_under(parties, pressure);
-    const auto plan = plan_cus(kStrixHalo, demands, {});
+    const auto plan = plan_cus(kBigApu, demands, {});
     for (const auto& demand : demands) {
-      EXPECT_GT(cus(plan, demand.holder.value()), 0U);
+      EXPECT_GT(cus_of(plan, demand.holder.value()), 0U);
       EXPECT_EQ(demand.limit, std::ranges::find(parties, demand.holder, &GpuParty::id)->limit);
     }
   }

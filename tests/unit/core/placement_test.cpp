@@ -49,5 +49,23 @@ TEST(Reach, warns_that_a_bpf_scheduler_may_ignore_weights) {
             std::string::npos);
 }
 
+TEST(Slices, are_those_on_the_way_from_the_unit_to_the_root) {
+  const std::vector<SliceStep> steps{
+      {"apu-left.slice", "/apu.slice/apu-left.slice", "llama.service"},
+      {"apu.slice", "/apu.slice", "apu-left.slice"}};
+  EXPECT_EQ(slices_above("/apu.slice/apu-left.slice/llama.service", "llama.service"), steps);
+  EXPECT_EQ(slices_above("/apu.slice/apu-left.slice/llama.service/worker", "llama.service"), steps);
+  EXPECT_TRUE(slices_above("/llama.service", "llama.service").empty());
+}
+
+TEST(Slices, of_another_managers_units_are_not_ours_to_set) {
+  EXPECT_TRUE(
+      slices_above("/user.slice/user-7.slice/user@7.service/app.slice/a.service", "a.service")
+          .empty());
+  EXPECT_TRUE(slices_above("/user.slice/session-1.scope", "llama.service").empty());
+  EXPECT_TRUE(slices_above("", "llama.service").empty());
+  EXPECT_TRUE(slices_above("relative.slice/llama.service", "llama.service").empty());
+}
+
 }  // namespace
 }  // namespace apusched::core

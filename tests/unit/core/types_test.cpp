@@ -19,6 +19,18 @@ TEST(Nice, accepts_the_kernels_range_and_nothing_else) {
   EXPECT_EQ(Nice::parse("-10"), Nice::of<-10>());
 }
 
+TEST(ThreadValues, are_read_back_as_they_were_written) {
+  for (const auto policy : {SchedulingPolicy::idle, SchedulingPolicy::batch,
+                            SchedulingPolicy::normal, SchedulingPolicy::other})
+    EXPECT_EQ(parse_lever_value(LeverKind::scheduling, to_string(policy)), LeverValue(policy));
+  EXPECT_FALSE(parse_lever_value(LeverKind::scheduling, "fifo"));
+  for (const IoPriority io : {IoPriority{}, IoPriority{IoClass::best_effort, 7},
+                              IoPriority{IoClass::real_time, 8191}, IoPriority{IoClass::idle, 0}})
+    EXPECT_EQ(parse_lever_value(LeverKind::io_class, to_string(io)), LeverValue(io));
+  for (const auto* text : {"", "idle", "idle/", "idle/-1", "idle/8192", "none/4", "slow/1"})
+    EXPECT_FALSE(parse_lever_value(LeverKind::io_class, text)) << text;
+}
+
 TEST(Weight, unset_acts_as_the_kernels_default) {
   EXPECT_FALSE(Weight().is_set());
   EXPECT_EQ(Weight().effective(), 100U);

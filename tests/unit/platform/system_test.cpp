@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The adapters on the real kernel, with processes and threads of the test's own.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "platform/errno_error.hpp"
@@ -46,6 +50,49 @@ class Child {
   pid_t pid_;
 };
 
+TEST(Groups, of_a_session_are_found) {
+  ProcfsProcesses processes;
+  Child child;  // in the session of this process
+  const auto group = processes.sharing_group(own_pid());
+  ASSERT_TRUE(group);
+  EXPECT_NE(std::ranges::find(*group, own_pid()), group->end());
+  EXPECT_NE(std::ranges::find(*group, child.pid()), group->end());
+  EXPECT_EQ(std::ranges::find(*group, core::Pid::of<2>()), group->end());  // a kernel thread's
+}
+
+/// A cgroup v2 tree of plain files.
+class Tree {
+ public:
+  Tree() : root_(std::filesystem::temp_directory_path() / ("tree-" + std::to_string(::getpid()))) {}
+  ~Tree() { std::filesystem::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+  void add(const std::string& path, bool populated, const std::string& procs = {}) {
+    std::filesystem::create_directories(root_ / path);
+    std::ofstream(root_ / path / "cgroup.events") << "populated " << populated << "\nfrozen 0\n";
+    std::ofstream(root_ / path / "cgroup.procs") << procs;
+  }
+  [[nodiscard]] std::string root() const { return root_.string(); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST(Groups, that_share_a_slice_are_found_where_they_have_processes) {
+  Tree tree;
+  tree.add("apu.slice", true);
+  tree.add("apu.slice/llama.service", true);
+  tree.add("apu.slice/ended.service", false);
+  ProcfsProcesses processes(tree.root());
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "");
+  tree.add("apu.slice/other.service", true);
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "other.service");
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "other.service"), "llama.service");
+  tree.add("apu.slice", true, "17\n");
+  EXPECT_EQ(processes.occupied_beside("/apu.slice", "llama.service"), "processes of its own");
+  EXPECT_FALSE(processes.occupied_beside("/none.slice", "llama.service"));
+}
+
 TEST(Processes, follow_a_process_to_its_end) {
   ProcfsProcesses processes;
   Child child;
@@ -73,6 +120,42 @@ TEST(Processes, follow_a_process_to_its_end) {
   EXPECT_EQ(processes.facts(pid).error().code, core::ErrorCode::gone);
   EXPECT_EQ(processes.threads(pid, 10).error().code, core::ErrorCode::gone);
   EXPECT_EQ(processes.open(pid).error().code, core::ErrorCode::gone);
+}
+
+TEST(Scheduler, changes_the_policy_of_one_thread_and_keeps_its_nice_and_what_fork_resets) {
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  LinuxScheduler scheduler;
+  ASSERT_TRUE(scheduler.set_thread_nice(tid, core::Nice::of<7>()));
+  const sched_param none{};
+  ASSERT_EQ(::sched_setscheduler(tid.value(), SCHED_OTHER | SCHED_RESET_ON_FORK, &none), 0);
+  for (const auto policy : {core::SchedulingPolicy::idle, core::SchedulingPolicy::batch,
+                            core::SchedulingPolicy::normal}) {
+    ASSERT_TRUE(scheduler.set_thread_policy(tid, policy));
+    EXPECT_EQ(*scheduler.thread_policy(tid), policy);
+    EXPECT_EQ(*scheduler.thread_nice(tid), core::Nice::of<7>());
+    EXPECT_NE(::sched_getscheduler(tid.value()) & SCHED_RESET_ON_FORK, 0);
+  }
+  child.end();
+  EXPECT_EQ(scheduler.thread_policy(tid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(scheduler.set_thread_policy(tid, core::SchedulingPolicy::idle).error().code,
+            core::ErrorCode::gone);
+}
+
+TEST(Scheduler, changes_the_io_priority_of_one_thread_and_back) {
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  LinuxScheduler scheduler;
+  const auto before = scheduler.thread_io(tid);
+  ASSERT_TRUE(before);
+  for (const auto io : {core::IoPriority{core::IoClass::idle, 0},
+                        core::IoPriority{core::IoClass::best_effort, 7}, *before}) {
+    ASSERT_TRUE(scheduler.set_thread_io(tid, io));
+    EXPECT_EQ(*scheduler.thread_io(tid), io);
+  }
+  child.end();
+  EXPECT_EQ(scheduler.thread_io(tid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(scheduler.set_thread_io(tid, *before).error().code, core::ErrorCode::gone);
 }
 
 TEST(Processes, a_descriptor_that_is_no_pidfd_is_refused) {
