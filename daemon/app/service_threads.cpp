@@ -30,11 +30,14 @@ std::array<Service::ThreadPart, 3> Service::thread_parts() {
 std::optional<core::LeverValue> Service::thread_wish(const Registration& registration,
                                                      core::LeverKind kind) const {
   const auto& profile = registration.profile;
-  if (kind == core::LeverKind::scheduling)
-    return profile.scheduling ? std::optional<core::LeverValue>(*profile.scheduling) : std::nullopt;
-  if (kind == core::LeverKind::io_class)
-    return profile.io_class ? std::optional<core::LeverValue>(io_priority_of(*profile.io_class))
-                            : std::nullopt;
+  if (kind == core::LeverKind::scheduling) {
+    if (!profile.scheduling) return std::nullopt;
+    return *profile.scheduling;
+  }
+  if (kind == core::LeverKind::io_class) {
+    if (!profile.io_class) return std::nullopt;
+    return io_priority_of(*profile.io_class);
+  }
   if (!profile.nice) return std::nullopt;
   return is_engaged(registration, kind) ? std::min(*profile.nice, config_.control.strong_nice)
                                         : *profile.nice;
