@@ -23,6 +23,7 @@
 #include "platform/procfs_meters.hpp"
 #include "platform/procfs_processes.hpp"
 #include "platform/sd_event_loop.hpp"
+#include "platform/sysfs_power.hpp"
 #include "platform/systemd_units.hpp"
 #include "report/log_report.hpp"
 #include "report/record.hpp"
@@ -112,7 +113,7 @@ class Daemon {
     };
     service_ = std::make_unique<app::Service>(
         app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
-                   make_helper, open_agent_socket(), &meters_, recorder_.get()},
+                   make_helper, open_agent_socket(), &meters_, recorder_.get(), &power_},
         config_, options_.dry_run);
   }
 
@@ -176,6 +177,7 @@ class Daemon {
   platform::ProcfsProcesses processes_;
   platform::LinuxScheduler scheduler_;
   platform::ProcfsMeters meters_;
+  platform::SysfsPower power_{options_.sysfs_root};
   std::unique_ptr<report::Recorder> recorder_;
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;

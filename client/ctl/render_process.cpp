@@ -12,7 +12,8 @@ namespace {
 
 Tone tone_of(std::string_view outcome) {
   if (outcome == "applied") return Tone::good;
-  if (outcome == "pending" || outcome == "dry_run" || outcome == "contended")
+  if (outcome == "pending" || outcome == "dry_run" || outcome == "contended" ||
+      outcome == "standby")
     return Tone::attention;
   if (outcome == "denied" || outcome == "failed") return Tone::bad;
   return Tone::faint;

@@ -96,6 +96,7 @@ bool worse(core::Outcome a, core::Outcome b) {
       case core::Outcome::dry_run:
         return 0;
       case core::Outcome::pending:
+      case core::Outcome::standby:
         return 1;
       case core::Outcome::gone:
         return 2;

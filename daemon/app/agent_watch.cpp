@@ -12,7 +12,9 @@ namespace {
 
 /// Of each look, ten a second: what a process did a second ago counts for little.
 constexpr double kBusyGain = 0.3;
-/// A decode loop has packets waiting a few percent of the time: fewer looks a second find too little.
+constexpr double kHardlyBusy = 0.05;
+/// A decode loop has packets waiting a few percent of the time: fewer looks a second find too
+/// little.
 constexpr std::uint32_t kTargetSampleHz = 100;
 /// An agent opens a gate by itself after this, should nothing more come.
 constexpr auto kGateWish = std::chrono::milliseconds{2000};
@@ -204,6 +206,12 @@ AgentWatch::Seen AgentWatch::take(core::RegistrationId id) {
     seen.wait_us =
         std::chrono::duration<double, std::micro>(sum).count() / static_cast<double>(count);
   return seen;
+}
+
+bool AgentWatch::busy(core::RegistrationId id) const {
+  return std::ranges::any_of(agents_, [&](const auto& item) {
+    return item.second.holder == id && item.second.busy > kHardlyBusy;
+  });
 }
 
 void AgentWatch::take_report(core::AgentId id, Agent& agent) {

@@ -54,6 +54,8 @@ class AgentWatch final : public ports::AgentHub::Events {
     std::optional<double> wait_us;  ///< mean of the waits that were measured
   };
   [[nodiscard]] Seen take(core::RegistrationId id);
+  /// Its agents find packets waiting, more often than not hardly ever.
+  [[nodiscard]] bool busy(core::RegistrationId id) const;
   /// Who has queues on which GPU and an agent.
   [[nodiscard]] std::map<core::PciAddress, std::vector<core::GpuParty>> parties(
       const Registrations& registrations) const;

@@ -9,6 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr int kIdleScansBeforeBursts = 4;
+constexpr auto kFreshReading = 3s;
+constexpr std::uint32_t kBusyPercent = 10;
 constexpr auto kRefreshDeadline = 4s;
 /// Refresh is open to every user: no more than this often does it reach the hardware.
 constexpr auto kRefreshInterval = 1s;
@@ -165,6 +167,22 @@ void GpuWatch::answer(Gpu& gpu, const core::Result<void>& result) {
   for (auto& waiter : std::exchange(gpu.waiters, {})) waiter.done(result);
 }
 
+GpuWatch::Seen GpuWatch::take_seen(const core::PciAddress& address) {
+  Seen seen;
+  auto* gpu = find(address);
+  if (gpu == nullptr) return seen;
+  for (const auto source : {core::ProbeSource::queue, core::ProbeSource::kernel}) {
+    const auto fresh = std::exchange(gpu->fresh[source], {});
+    if (fresh.count > 0)
+      seen.latency_us = std::chrono::duration<double, std::micro>(fresh.sum).count() / fresh.count;
+  }
+  if (!gpu->telemetry || loop_.now() - gpu->telemetry_at > kFreshReading) return seen;
+  seen.watts = gpu->telemetry->power_watts;
+  seen.celsius = gpu->telemetry->temperature_celsius;
+  seen.busy = gpu->telemetry->busy_percent.value_or(0) >= kBusyPercent;
+  return seen;
+}
+
 GpuView GpuWatch::view_of(const Gpu& gpu) const {
   GpuView view{gpu.facts, {}, {}, {}, {}, 0, {}, {}, {}};
   if (gpu.telemetry && topology_.present(gpu.facts.kfd_gpu_id)) {
@@ -206,6 +224,9 @@ void GpuWatch::on_sample(const core::PciAddress& address, const ports::ProbeSamp
   if (window == gpu->windows.end()) return;
   if (sample.lost) return window->second.add_lost();
   window->second.add(sample.latency);
+  auto& fresh = gpu->fresh[sample.source];
+  fresh.sum += sample.latency;
+  ++fresh.count;
   // A sample is no answer to what the helper still complains of, as that sysfs is slow.
   if (gpu->trouble.empty() || gpu->helper->state() == ports::HelperState::degraded) return;
   gpu->trouble.clear();

@@ -46,6 +46,16 @@ class GpuWatch final : public ports::GpuHelper::Events {
   /// Fresh telemetry, then `done` (also when the helper does not answer in time).
   void refresh(const core::PciAddress& gpu, std::function<void(core::Result<void>)> done);
 
+  /// What was seen since it was last taken: mean of the dispatches timed (kernels where there are
+  /// any, else barrier packets), and readings that are not old.
+  struct Seen {
+    std::optional<double> latency_us;
+    std::optional<double> watts;
+    std::optional<double> celsius;
+    bool busy = false;
+  };
+  [[nodiscard]] Seen take_seen(const core::PciAddress& gpu);
+
   [[nodiscard]] std::vector<GpuView> views() const;
   [[nodiscard]] std::vector<std::string> degraded() const;
   [[nodiscard]] bool any() const { return !gpus_.empty(); }
@@ -67,6 +77,11 @@ class GpuWatch final : public ports::GpuHelper::Events {
     ports::ProbeMode mode = ports::ProbeMode::off;
     int idle_scans = 0;
     std::map<core::ProbeSource, core::LatencyWindow> windows;
+    struct Fresh {
+      std::chrono::nanoseconds sum{0};
+      std::uint32_t count = 0;
+    };
+    std::map<core::ProbeSource, Fresh> fresh;  ///< since it was last taken
     std::optional<ports::GpuTelemetry> telemetry;
     std::chrono::steady_clock::time_point telemetry_at{};
     std::chrono::steady_clock::time_point telemetry_asked{};     ///< by the scan

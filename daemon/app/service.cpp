@@ -56,6 +56,7 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
       control_(ports_.meters, book_of_control_, ports_.loop, config_),
       gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
+      level_control_(gpu_watch_, ports_.power, book_of_control_, ports_.loop, config_),
       neighbours_(ports_.processes, ports_.meters, ports_.loop) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})

@@ -14,6 +14,7 @@
 #include "app/gpu_control.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
+#include "app/level_control.hpp"
 #include "app/lever_backends.hpp"
 #include "app/neighbours.hpp"
 #include "app/registration.hpp"
@@ -39,6 +40,7 @@ struct Ports {
   ports::AgentHub* agents = nullptr;         ///< null: agents are off
   ports::Meters* meters = nullptr;           ///< null: nothing is controlled
   ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
+  ports::PowerSource* power = nullptr;       ///< null: power is never to be saved
 };
 
 /// Hears of changes; called after the state has changed.
@@ -137,6 +139,8 @@ class Service {
   void apply_weights(Registration& registration);
   void unit_known(core::RegistrationId id, const core::Result<ports::UnitFacts>& facts);
   void follow_gpus(Registration& registration);
+  void follow_levels();
+  void hold_level(Registration& registration, const core::PciAddress& gpu);
   [[nodiscard]] core::LeverValue wish_of(const Registration& registration,
                                          core::LeverKind kind) const;
   [[nodiscard]] std::vector<core::Rung> rungs_of(core::RegistrationId id);
@@ -194,6 +198,7 @@ class Service {
   ControlBook book_of_control_;
   ControlLoop control_;
   GpuControl gpu_control_;
+  LevelControl level_control_;
   Neighbours neighbours_;
   bool agents_due_ = false;                     ///< follow_agents is about to run
   std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed

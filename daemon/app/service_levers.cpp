@@ -154,11 +154,42 @@ void Service::follow_gpus(Registration& registration) {
     if (!now.contains(gpu)) level_.release(gpu, registration.id);
   if (registration.profile.performance_level)
     for (const auto& gpu : now)
-      if (!before.contains(gpu))
-        level_.hold(gpu, {registration.id, *registration.profile.performance_level});
+      if (!before.contains(gpu)) hold_level(registration, *core::PciAddress::parse(gpu));
   if (now.empty()) registration.levers.erase(core::LeverKind::performance_level);
   follow_agents_of(registration);
   if (observer_ != nullptr) observer_->on_changed(registration.id);
+}
+
+/// Unless it is not to be held now.
+void Service::hold_level(Registration& registration, const core::PciAddress& gpu) {
+  const auto level = *registration.profile.performance_level;
+  const auto why = core::raises_clocks(level) ? level_control_.why_not(gpu) : std::string();
+  if (why.empty()) return level_.hold(gpu.text(), {registration.id, level});
+  level_.release(gpu.text(), registration.id);
+  set_status(registration, {core::LeverKind::performance_level, core::Outcome::standby, gpu.text(),
+                            std::string(core::to_string(level)), why});
+  if (observer_ != nullptr) observer_->on_changed(registration.id);
+}
+
+void Service::follow_levels() {
+  std::map<core::PciAddress, LevelControl::Wish> wishes;
+  for (auto& [id, registration] : registrations_) {
+    const auto level = registration.profile.performance_level;
+    if (!level || !core::raises_clocks(*level)) continue;
+    for (const auto& gpu : registration.gpus) {
+      const auto pci = core::PciAddress::parse(gpu);
+      if (!pci) continue;
+      auto& wish = wishes.try_emplace(*pci, LevelControl::Wish{registration.key.pid}).first->second;
+      wish.working |= works(registration) || agent_watch_.busy(id);
+    }
+  }
+  if (!level_control_.update(wishes)) return;
+  for (auto& [id, registration] : registrations_) {
+    const auto level = registration.profile.performance_level;
+    if (!level || !core::raises_clocks(*level)) continue;
+    for (const auto& gpu : registration.gpus)
+      hold_level(registration, *core::PciAddress::parse(gpu));
+  }
 }
 
 /// Those that have an agent or had one: what is said of all others depends on themselves alone.

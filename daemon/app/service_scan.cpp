@@ -56,6 +56,7 @@ void Service::scan() {
       if (const auto address = core::PciAddress::parse(gpu))
         worked[*address] |= works(registration);
   gpu_watch_.update(worked);
+  follow_levels();
   follow_agents();
 }
 

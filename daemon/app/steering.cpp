@@ -15,6 +15,13 @@ std::vector<HistoryLine> ControlBook::history(std::size_t count) const {
   return {history_.begin() + static_cast<std::ptrdiff_t>(first), history_.end()};
 }
 
+void ControlBook::tell(core::Pid pid, core::Latency what, const core::ControlEvent& event) {
+  history_.push_back({loop_.now(), pid, what, std::string(core::to_string(event.what)), event.rung,
+                      event.text, event.before, event.after});
+  if (history_.size() > kHistory) history_.pop_front();
+  report_.control(pid, what, event);
+}
+
 Steering::Steering(ControlBook& book, core::Latency what, core::RegistrationId id, core::Pid pid,
                    const core::ControlSettings& settings)
     : book_(&book), what_(what), id_(id), pid_(pid), controller_(settings) {
@@ -34,12 +41,8 @@ bool Steering::step(const core::ControlInput& input) {
 }
 
 void Steering::tell(const core::ControlOutput& output) {
-  const auto now = book_->loop_.now();
   for (const auto& event : output.events) {
-    book_->history_.push_back({now, pid_, what_, std::string(core::to_string(event.what)),
-                               event.rung, event.text, event.before, event.after});
-    if (book_->history_.size() > kHistory) book_->history_.pop_front();
-    book_->report_.control(pid_, what_, event);
+    book_->tell(pid_, what_, event);
     if (event.what == core::ControlEvent::What::state) why_ = event.text;
   }
   if (output.state == state_) return;

@@ -25,6 +25,7 @@ class ControlBook {
   }
   /// The newest last.
   [[nodiscard]] std::vector<HistoryLine> history(std::size_t count) const;
+  void tell(core::Pid pid, core::Latency what, const core::ControlEvent& event);
 
  private:
   friend class Steering;

@@ -87,6 +87,11 @@ struct ControlSection {
   Nice strong_autogroup_nice = Nice::of<-20>();
   std::uint32_t strong_cpu_weight = 10000;
   RaiseSlices raise_slices = RaiseSlices::exclusive;
+  /// A high GPU level is let go for a while after so long, to see whether it pays; 0: it stays.
+  std::chrono::milliseconds level_check_after{30000};
+  std::uint32_t level_percent_per_watt = 1;  ///< how much faster each watt has to make dispatches
+  bool level_on_battery = false;             ///< held also while the machine is to save power
+  std::optional<Celsius> max_celsius;        ///< a hotter GPU is not held at a high level
   bool operator==(const ControlSection&) const = default;
 };
 

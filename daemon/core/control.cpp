@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/superiority.hpp"
+
 namespace apusched::core {
 namespace {
 
@@ -96,12 +98,9 @@ double Controller::Stretch::mean_rival() const {
 }
 
 double Controller::Stretch::superiority_of(const Stretch& after) const {
-  double better = 0;
-  for (const auto& a : after.samples_)
-    for (const auto& b : samples_)
-      better += a.observation < b.observation ? 1 : a.observation == b.observation ? 0.5 : 0;
-  const auto pairs = samples_.size() * after.samples_.size();
-  return pairs == 0 ? 0 : better / static_cast<double>(pairs);
+  const auto observation = [](const Sample& sample) { return sample.observation; };
+  return superiority(after.samples_ | std::views::transform(observation),
+                     samples_ | std::views::transform(observation));
 }
 
 Controller::Memory& Controller::memory(const std::string& name) {

@@ -160,6 +160,8 @@ std::string_view to_string(Outcome outcome) {
       return "failed";
     case Outcome::dry_run:
       return "dry_run";
+    case Outcome::standby:
+      return "standby";
   }
   return "?";
 }

@@ -51,6 +51,7 @@ enum class Outcome {
   contended,    ///< somebody else changed it since; theirs until released
   failed,
   dry_run,  ///< would have been written
+  standby,  ///< left as it was for now; detail says until when
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] Outcome outcome_of(const Error& error);

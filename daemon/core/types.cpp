@@ -83,6 +83,10 @@ std::optional<PerformanceLevel> parse_performance_level(std::string_view text) {
   return find_name(kLevels, text);
 }
 
+bool raises_clocks(PerformanceLevel level) {
+  return level == Level::high || level == Level::profile_peak;
+}
+
 bool is_someones_choice(PerformanceLevel level) {
   return level != Level::automatic && level != Level::low && level != Level::high;
 }

@@ -75,6 +75,8 @@ enum class PerformanceLevel {
 [[nodiscard]] std::string_view to_string(PerformanceLevel level);
 /// Exactly one known level, one trailing newline allowed; anything else is no value.
 [[nodiscard]] std::optional<PerformanceLevel> parse_performance_level(std::string_view text);
+/// Above what the driver chooses by itself: costs power.
+[[nodiscard]] bool raises_clocks(PerformanceLevel level);
 /// `manual`, `profile_*` and `perf_determinism` are only ever set by a person or a tool of theirs.
 [[nodiscard]] bool is_someones_choice(PerformanceLevel level);
 
@@ -138,6 +140,9 @@ using WaitTarget = Bounded<struct WaitTargetTag, std::uint32_t, 10, 1000000>;
 using Percent = Bounded<struct PercentTag, std::uint32_t, 1, 100>;
 /// Of a yardstick, which is 100: how much more than it is still good.
 using PercentOf = Bounded<struct PercentOfTag, std::uint32_t, 101, 1000>;
+
+/// Of a GPU.
+using Celsius = Bounded<struct CelsiusTag, std::uint32_t, 40, 120>;
 
 /// Identifies one registration for its whole life; never reused while the daemon runs.
 using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;

@@ -94,6 +94,11 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.integer("strong_cpu_weight", control.strong_cpu_weight, core::Weight::kMin,
                   core::Weight::kMax);
   visitor.word("raise_slices", control.raise_slices, kRaiseSlices);
+  visitor.duration("level_check_after_ms", control.level_check_after, milliseconds{0},
+                   milliseconds{3600000});
+  visitor.integer("level_percent_per_watt", control.level_percent_per_watt, 0, 100);
+  visitor.boolean("level_on_battery", control.level_on_battery);
+  visitor.optional_integer("max_temperature_celsius", control.max_celsius);
 }
 
 template <typename Visitor>

@@ -41,6 +41,7 @@ struct FakeWorld {
     std::string unified = "/apu.slice/apu-left.slice/llama.service";
     bool kernel_thread = false;
     std::uint64_t activity = 0;  ///< grows a little with each look
+    std::uint64_t per_look = 1;  ///< so much, in nanoseconds
     bool asleep = false;         ///< but not then
   };
   std::map<int, Process> processes;
@@ -189,7 +190,7 @@ class FakeProcesses final : public ports::ProcessSource {
     const auto found = world_.processes.find(pid.value());
     if (found == world_.processes.end()) return gone(core::to_string(pid));
     ++world_.activities_read;
-    if (!found->second.asleep) ++found->second.activity;
+    if (!found->second.asleep) found->second.activity += found->second.per_look;
     return found->second.activity;
   }
 

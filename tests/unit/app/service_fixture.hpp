@@ -10,6 +10,7 @@
 #include "doubles/fake_agents.hpp"
 #include "doubles/fake_meters.hpp"
 #include "doubles/fake_ports.hpp"
+#include "doubles/fake_power.hpp"
 #include "doubles/fake_world.hpp"
 
 namespace apusched::app {
@@ -27,7 +28,7 @@ class ServiceTest : public ::testing::Test {
     ports_.emplace(Ports{
         processes_, scheduler_, units_, topology_, levels_, store_, loop_, report_,
         [this](const ports::GpuFacts&) { return std::make_unique<doubles::FakeHelper>(helper_); },
-        agent_hub_, meters_port_});
+        agent_hub_, meters_port_, nullptr, &power_});
     service_ = std::make_unique<Service>(*ports_, config_, dry_run);
     ASSERT_TRUE(service_->start());
     loop_.settle();
@@ -89,6 +90,7 @@ class ServiceTest : public ::testing::Test {
   // Here, because the service lets go of them when it ends.
   doubles::FakeAgents agents_;
   doubles::FakeMeters meters_;
+  doubles::FakePower power_;
   ports::AgentHub* agent_hub_ = nullptr;
   ports::Meters* meters_port_ = nullptr;
   core::Config config_ = core::default_config();

@@ -160,6 +160,7 @@ TEST_F(SharedLevers, a_level_that_cannot_be_read_at_first_is_tried_again) {
   levels_.read_error = core::Error{core::ErrorCode::denied, "read", "level", "GPU in reset"};
   const auto id = gpu_process(50);
   EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::denied);
+  world_.processes.at(50).per_look = 100'000'000;  // of an idle one the level is not held
   loop_.advance(2000ms);
   EXPECT_EQ(outcome(id, LeverKind::performance_level), Outcome::denied);
   levels_.read_error.reset();
