@@ -28,7 +28,7 @@ NOBODY = 65534
 
 def run(*command, **options):
     """A command that must succeed, with its output."""
-    options = {"capture_output": True, "text": True, "timeout": PATIENCE, **options}
+    options = {"capture_output": True, "text": True, "timeout": 4 * PATIENCE, **options}
     result = subprocess.run([str(part) for part in command], check=False, **options)
     if result.returncode != 0:
         raise AssertionError(f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}")
