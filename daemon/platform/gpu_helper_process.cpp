@@ -144,8 +144,11 @@ void HelperProcess::on_notes() {
   for (auto& text : describe_spawn_notes(child_->note_bytes))
     child_->reasons.push_back(std::move(text));
   child_->note_bytes.clear();
-  child_->notes.reset();
+  // In this order: a helper for another GPU that is just being forked holds a copy, so that closing
+  // a descriptor that epoll still watches would leave it there, with a pointer to a source that is
+  // gone.
   child_->notes_watch.reset();
+  child_->notes.reset();
   publish();
 }
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks of the whole: daemon, programs with agents, software APU. Not below a sanitizer.
 if(NOT APUSCHED_SANITIZE)
+  add_executable(wake_floor wake_floor.cpp)
+  target_link_libraries(wake_floor PRIVATE softapu_model)
   set(bench_mask_arguments --rounds 1)
-  set(bench_softapu_arguments --seconds 1)
+  set(bench_softapu_arguments --seconds 1 --repetitions 1)
   foreach(name mask softapu)
     add_test(NAME bench.${name}
       COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/bench_${name}.py ${bench_${name}_arguments})

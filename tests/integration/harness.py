@@ -279,11 +279,13 @@ class Machine:
     def processes(self):
         return [str(path) for path in self.call("ListProcesses")]
 
-    def gpu(self, name):
-        return self.property("/org/apusched1/gpu/0", "Gpu", name)
+    # GPUs are counted from 0 in the order of their KFD nodes, as the model has them.
 
-    def samples(self, source="queue"):
-        latency = self.gpu("DispatchLatency")
+    def gpu(self, name, number=0):
+        return self.property(f"/org/apusched1/gpu/{number}", "Gpu", name)
+
+    def samples(self, source="queue", gpu=0):
+        latency = self.gpu("DispatchLatency", gpu)
         return int(latency[source][0]) if source in latency else 0
 
     def ctl(self, *arguments, **options):
@@ -306,8 +308,8 @@ class Machine:
 
     # --- the software APU ---------------------------------------------------------------------
 
-    def level(self):
-        name = "bus/pci/drivers/amdgpu/0000:*/power_dpm_force_performance_level"
+    def level(self, address="0000:*"):
+        name = f"bus/pci/drivers/amdgpu/{address}/power_dpm_force_performance_level"
         return read(glob.glob(f"{self.sysfs}/{name}")[0])
 
     def queues(self, pid):
@@ -346,10 +348,12 @@ class Machine:
             "gpu-write", f'#!/bin/sh\nexec {SOFTAPU} --join {self.apu} -- {plain} "$@"\n'
         )
 
-    def workload(self, *extra):
-        """A real HSA program that dispatches; returns once it has its queue."""
+    def workload(self, *extra, environment=()):
+        """A real HSA program that dispatches; returns once it has its queue. `environment`:
+        NAME=value."""
         process = self.spawn(
-            [SOFTAPU, "--join", self.apu, "--", DECODE, "--rate", "50", *extra],
+            ["env", *environment, SOFTAPU, "--join", self.apu, "--", DECODE, "--rate", "50",
+             *extra],
             stdout=subprocess.PIPE, text=True,
         )
         ready = json.loads(process.stdout.readline())

@@ -22,7 +22,7 @@ namespace {
 
 volatile std::sig_atomic_t ended = 0;
 
-int connect_supervisor(const std::string& session) {
+int connect_supervisor(const std::string& session, std::size_t gpu) {
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const timeval timeout{5, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
@@ -31,7 +31,7 @@ int connect_supervisor(const std::string& session) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
-                kControlSocket);
+                file_of(kControlSocket, gpu).c_str());
   const bool ok = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   const int error = errno;
   close(dir);
@@ -43,17 +43,20 @@ int connect_supervisor(const std::string& session) {
 
 }  // namespace
 
-FaultControl::FaultControl(std::string session)
-    : session_(std::move(session)), device_(SharedDevice::open(session_ + "/" + kStateFile)) {
-  if (device_ == nullptr || !fs::exists(fs::path(session_) / kReadyFile))
+FaultControl::FaultControl(std::string session, std::size_t gpu)
+    : session_(std::move(session)),
+      gpu_(gpu),
+      device_(SharedDevice::open(session_ + "/" + file_of(kStateFile, gpu))) {
+  if (!fs::exists(fs::path(session_) / kReadyFile))
     throw std::runtime_error("no session is served at " + session_);
+  if (device_ == nullptr) throw std::runtime_error("the session has no GPU " + std::to_string(gpu));
 }
 
 // The engines of all clients, then the tree.
 Complaint FaultControl::tell() {
   for (Client& client : device_->unlocked().clients) wake_client(client);
   futex_wake_all(device_->unlocked().faults.changed);
-  const int fd = connect_supervisor(session_);
+  const int fd = connect_supervisor(session_, gpu_);
   const Request request{RequestKind::faults_changed};
   Reply reply;
   const bool told = fd >= 0 && send(fd, &request, sizeof request, MSG_NOSIGNAL) > 0 &&
@@ -116,10 +119,11 @@ Complaint FaultControl::stop_queue(std::uint32_t pid, std::optional<std::uint32_
 }
 
 std::string FaultControl::device_directory() const {
-  const fs::path all = fs::path(session_) / "sys/bus/pci/drivers/amdgpu";
-  for (const auto& entry : fs::directory_iterator(all))
-    if (entry.is_symlink()) return fs::canonical(entry.path()).string();
-  return all.string();
+  const fs::path way = fs::path(session_) / "sys/bus/pci/drivers/amdgpu" /
+                       device_->unlocked().description.pci_address.data();
+  std::error_code gone;
+  const fs::path real = fs::canonical(way, gone);
+  return (gone ? way : real).string();
 }
 
 Complaint FaultControl::vanish(const std::string& file) {

@@ -16,8 +16,8 @@ using Complaint = std::optional<std::string>;
 
 class FaultControl {
  public:
-  // Throws std::runtime_error: no session is served there.
-  explicit FaultControl(std::string session);
+  // Throws std::runtime_error: no session is served there, or it has no such GPU.
+  FaultControl(std::string session, std::size_t gpu);
 
   // Each returns after every program of the session sees it. Numbers and words are checked.
   Complaint set(Fault fault, bool on);
@@ -38,6 +38,7 @@ class FaultControl {
   [[nodiscard]] std::string device_directory() const;
 
   std::string session_;
+  std::size_t gpu_;
   std::unique_ptr<SharedDevice> device_;
 };
 

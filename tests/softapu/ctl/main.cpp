@@ -142,10 +142,12 @@ const Command& command_of(const Words& words) {
 int main(int argc, char** argv) {
   CLI::App app{"Puts faults into the software APU of a session"};
   std::string session;
+  std::size_t gpu = 0;
   Words words;
   app.add_option("--session", session, "directory of a session that is served")->required();
   app.require_subcommand(1);
   auto* fault = app.add_subcommand("fault", "put in, end or list faults");
+  fault->add_option("--gpu", gpu, "number of the GPU that has them")->capture_default_str();
   fault->add_option("WORDS", words, "a fault and its arguments");
   fault->footer(help());
   try {
@@ -156,7 +158,7 @@ int main(int argc, char** argv) {
   try {
     const Command& command = command_of(words);
     words.erase(words.begin());
-    FaultControl control(session);
+    FaultControl control(session, gpu);
     const Complaint complaint = command.run(control, words);
     if (!complaint) return 0;
     std::fprintf(stderr, "softapu-ctl: %s\n", complaint->c_str());

@@ -76,6 +76,17 @@ void cool(DeviceState& s, double elapsed_ms) {
 
 }  // namespace
 
+bool settled(const DeviceState& s) {
+  constexpr double kNoLoad = 1e-4;
+  constexpr double kDegrees = 0.05;
+  const PowerDescription& p = s.description.power;
+  const double target = p.ambient_c + p.c_per_w * (s.power_w - p.idle_w);
+  return s.live_count == 0 && !s.faults.may_halt() && s.load < kNoLoad &&
+         s.busy_percent == (clock_is_pinned(s) ? 100 : 0) &&
+         (s.gfx_off != 0) == gfxoff_allowed(s) && std::abs(s.temperature_c - target) < kDegrees &&
+         (p.limit_c <= 0 || s.thermal_cap >= 1);
+}
+
 bool clock_is_pinned(const DeviceState& s) {
   if (s.description.power.two_clients_pin_clock == 0 || s.queue_count < 2) return false;
   std::uint32_t first = kMaxClients;

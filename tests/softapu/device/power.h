@@ -21,6 +21,9 @@ bool choose_clocks(DeviceState& state);
 // The most that power and heat leave.
 [[nodiscard]] std::uint32_t sclk_limit_mhz(DeviceState& state);
 
+// Nothing is left to move with time: no work, and clock, heat and GFXOFF are where they end.
+[[nodiscard]] bool settled(const DeviceState& state);
+
 // The firmware reports full load although nothing runs: two processes hold queues.
 [[nodiscard]] bool clock_is_pinned(const DeviceState& state);
 

@@ -203,6 +203,8 @@ struct DeviceState {
   std::int64_t clock_ns = 0;  // sclk_mhz is of this time
   std::uint64_t gfxoff_entries = 0;
   std::uint32_t busy_percent = 0;  // written by the supervisor
+  // 1: nothing moves, and the supervisor sleeps; who launches a kernel sets 0 and wakes it.
+  std::uint32_t readings_rest = 0;
   std::array<Client, kMaxClients> clients;
   std::array<QueueState, kMaxQueues> queues;
   std::array<Run, kMaxRuns> runs;

@@ -10,7 +10,18 @@
 
 namespace apusched::softapu {
 
-enum class DescriptorKind : std::uint8_t { none, kfd, render_node, level_file, attribute };
+enum class DescriptorKind : std::uint8_t {
+  none,
+  kfd,
+  render_node,
+  level_file,
+  sclk_table,       // pp_dpm_sclk
+  overdrive_table,  // pp_od_clk_voltage
+  attribute,        // another of the driver's
+};
+[[nodiscard]] constexpr bool is_attribute(DescriptorKind kind) {
+  return kind >= DescriptorKind::level_file;
+}
 
 // What is behind a path or a descriptor, and the number of the GPU that it belongs to.
 struct Target {

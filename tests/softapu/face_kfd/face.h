@@ -35,6 +35,8 @@ class Face {
   int before_attribute(int fd);
   // The errno with which amdgpu refuses this text for the level; 0: it takes it.
   int refuse_level(int fd, const void* data, std::size_t bytes);
+  // The same for a clock table. What it takes has no effect: not modelled.
+  int refuse_clocks(int fd, const void* data, std::size_t bytes);
   // For the device behind fd; null when it is closed.
   std::shared_ptr<KfdProcess> process();
 

@@ -257,7 +257,7 @@ int KfdProcess::handle(kfd_ioctl_svm_args& a) {
 }
 
 int KfdProcess::ioctl(unsigned long request, void* argument) {
-  if (const int error = refused(request); error != 0) return error;
+  if (const int error = refused(request, argument); error != 0) return error;
 #define SOFTAPU_IOCTL(name, type)                                     \
   case _IOC_NR(AMDKFD_IOC_##name):                                    \
     return with_arguments<kfd_ioctl_##type##_args>(request, argument, \

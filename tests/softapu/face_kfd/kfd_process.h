@@ -58,7 +58,9 @@ class KfdProcess {
   int handle(T& arguments);
   // The errno with which a request fails because of what happened to the GPU; 0: it does not.
   // (kfd_faults.cpp)
-  int refused(unsigned long request);
+  int refused(unsigned long request, const void* argument);
+  // Those that a request is about; empty: none that exists.
+  std::vector<const ProcessGpu*> gpus_of(unsigned long request, const void* argument);
   // A hardware exception's own words, for those who wait for one.
   void describe(kfd_event_data& data);
   // Null: there is none.

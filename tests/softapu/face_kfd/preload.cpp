@@ -59,6 +59,11 @@ bool refused(int error) {
   return error != 0;
 }
 
+// sysfs has nothing to truncate.
+int without_truncation(Target target, int flags) {
+  return is_attribute(target.kind) ? flags & ~O_TRUNC : flags;
+}
+
 mode_t mode_from(int flags, va_list arguments) {
   return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }
@@ -70,41 +75,41 @@ using OpenAtFunction = int(int, const char*, int, ...);
 using FopenFunction = FILE*(const char*, const char*);
 using MmapFunction = void*(void*, std::size_t, int, int, int, off_t);
 
-#define SOFTAPU_OPEN(name)                                            \
-  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {         \
-    SOFTAPU_NEXT(OpenFunction, #name);                                \
-    va_list arguments;                                                \
-    va_start(arguments, flags);                                       \
-    const mode_t mode = mode_from(flags, arguments);                  \
-    va_end(arguments);                                                \
-    const Target target = Face::instance().target_of(path);           \
-    if (is_device(target.kind)) return Face::instance().open(target); \
-    return opened(target, real(path, flags, mode));                   \
+#define SOFTAPU_OPEN(name)                                                      \
+  SOFTAPU_EXPORT int name(const char* path, int flags, ...) {                   \
+    SOFTAPU_NEXT(OpenFunction, #name);                                          \
+    va_list arguments;                                                          \
+    va_start(arguments, flags);                                                 \
+    const mode_t mode = mode_from(flags, arguments);                            \
+    va_end(arguments);                                                          \
+    const Target target = Face::instance().target_of(path);                     \
+    if (is_device(target.kind)) return Face::instance().open(target);           \
+    return opened(target, real(path, without_truncation(target, flags), mode)); \
   }
 SOFTAPU_OPEN(open)
 SOFTAPU_OPEN(open64)
 
-#define SOFTAPU_OPENAT(name)                                                 \
-  SOFTAPU_EXPORT int name(int directory, const char* path, int flags, ...) { \
-    SOFTAPU_NEXT(OpenAtFunction, #name);                                     \
-    va_list arguments;                                                       \
-    va_start(arguments, flags);                                              \
-    const mode_t mode = mode_from(flags, arguments);                         \
-    va_end(arguments);                                                       \
-    const Target target = Face::instance().target_of(path);                  \
-    if (is_device(target.kind)) return Face::instance().open(target);        \
-    return opened(target, real(directory, path, flags, mode));               \
+#define SOFTAPU_OPENAT(name)                                                               \
+  SOFTAPU_EXPORT int name(int directory, const char* path, int flags, ...) {               \
+    SOFTAPU_NEXT(OpenAtFunction, #name);                                                   \
+    va_list arguments;                                                                     \
+    va_start(arguments, flags);                                                            \
+    const mode_t mode = mode_from(flags, arguments);                                       \
+    va_end(arguments);                                                                     \
+    const Target target = Face::instance().target_of(path);                                \
+    if (is_device(target.kind)) return Face::instance().open(target);                      \
+    return opened(target, real(directory, path, without_truncation(target, flags), mode)); \
   }
 SOFTAPU_OPENAT(openat)
 SOFTAPU_OPENAT(openat64)
 
 // What open() becomes under _FORTIFY_SOURCE.
-#define SOFTAPU_OPEN_2(name)                                          \
-  SOFTAPU_EXPORT int name(const char* path, int flags) {              \
-    SOFTAPU_NEXT(int(const char*, int), #name);                       \
-    const Target target = Face::instance().target_of(path);           \
-    if (is_device(target.kind)) return Face::instance().open(target); \
-    return opened(target, real(path, flags));                         \
+#define SOFTAPU_OPEN_2(name)                                              \
+  SOFTAPU_EXPORT int name(const char* path, int flags) {                  \
+    SOFTAPU_NEXT(int(const char*, int), #name);                           \
+    const Target target = Face::instance().target_of(path);               \
+    if (is_device(target.kind)) return Face::instance().open(target);     \
+    return opened(target, real(path, without_truncation(target, flags))); \
   }
 SOFTAPU_OPEN_2(__open_2)
 SOFTAPU_OPEN_2(__open64_2)
@@ -197,6 +202,10 @@ SOFTAPU_EXPORT ssize_t write(int fd, const void* data, std::size_t bytes) {
     if (written > 0) syscall(SYS_ftruncate, fd, written);
     return written;
   }
+  const DescriptorKind kind = Face::instance().descriptors().kind(fd);
+  if (kind == DescriptorKind::sclk_table || kind == DescriptorKind::overdrive_table)
+    return refused(Face::instance().refuse_clocks(fd, data, bytes)) ? -1
+                                                                    : static_cast<ssize_t>(bytes);
   return real(fd, data, bytes);
 }
 

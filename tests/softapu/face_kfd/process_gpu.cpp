@@ -42,7 +42,8 @@ Engine& ProcessGpu::engine() {
   const std::lock_guard lock(mutex_);
   if (engine_ == nullptr)
     engine_ = std::make_unique<Engine>(client_->device(), client_->index(), events_, doorbells_,
-                                       static_cast<std::uint32_t>(gpu_) << kQueueIdGpuShift);
+                                       static_cast<std::uint32_t>(gpu_) << kQueueIdGpuShift,
+                                       [this] { client_->tell(RequestKind::works); });
   return *engine_;
 }
 

@@ -24,7 +24,7 @@ class ProcessGpu {
   ProcessGpu(const ProcessGpu&) = delete;
   ProcessGpu& operator=(const ProcessGpu&) = delete;
 
-  [[nodiscard]] SessionClient& client() { return *client_; }
+  [[nodiscard]] SessionClient& client() const { return *client_; }
   [[nodiscard]] DeviceState& state() const { return client_->device().unlocked(); }
   [[nodiscard]] const DeviceDescription& description() const { return state().description; }
   [[nodiscard]] std::uint64_t number() const { return gpu_; }

@@ -95,9 +95,9 @@ void SessionClient::abandon() {
 int SessionClient::tell(RequestKind kind, std::uint32_t queue, std::uint32_t ring_bytes) {
   const std::lock_guard lock(mutex_);
   const Request request{kind, static_cast<std::uint32_t>(index_), queue, ring_bytes};
-  const int flags = MSG_NOSIGNAL | (kind == RequestKind::memory_changed ? MSG_DONTWAIT : 0);
+  const int flags = MSG_NOSIGNAL | (is_answered(kind) ? 0 : MSG_DONTWAIT);
   if (syscall(SYS_sendto, socket_, &request, sizeof request, flags, nullptr, 0) < 0) return errno;
-  if (kind == RequestKind::memory_changed) return 0;
+  if (!is_answered(kind)) return 0;
   Reply reply;
   long got = 0;
   do {

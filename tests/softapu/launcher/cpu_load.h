@@ -16,6 +16,7 @@ class CpuLoad {
   // "measured" or a number; nothing for anything else.
   [[nodiscard]] static std::optional<CpuLoad> parse(std::string_view text);
 
+  [[nodiscard]] bool is_measured() const { return measured_; }
   // 0..1 since the last call; of the real machine if measured (/proc/stat).
   double sample();
 

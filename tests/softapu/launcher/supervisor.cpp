@@ -177,7 +177,7 @@ void Supervisor::on_connection(int fd) {
   } catch (const std::system_error& error) {
     reply.error = error.code().value();
   }
-  if (request.kind == RequestKind::memory_changed) return;
+  if (!is_answered(request.kind)) return;
   if (send(fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return end(fd);
   if (request.kind == RequestKind::closed) end(fd);
 }
@@ -198,6 +198,7 @@ void Supervisor::on_request(Connection& connection, const Request& request) {
       connection.queues.erase(request.queue);
       break;
     case RequestKind::memory_changed:
+    case RequestKind::works:
       break;
     case RequestKind::faults_changed:
       on_faults();
@@ -252,17 +253,21 @@ void Supervisor::on_level_event() {
   }
   // Refused or garbage: the last valid level again, once the writer is done.
   if (closed || known) tree_.show_level(now);
-  refresh();
+  set_timer();
 }
 
 void Supervisor::set_timer() {
   const bool wanted = std::any_of(connections_.begin(), connections_.end(),
                                   [](const auto& c) { return !c.second.queues.empty(); });
   refresh();
-  if (wanted == timer_on_) return;
-  timer_on_ = wanted;
+  run_timer(wanted);
+}
+
+void Supervisor::run_timer(bool on) {
+  if (on == timer_on_) return;
+  timer_on_ = on;
   itimerspec spec{};
-  if (wanted) {
+  if (on) {
     const auto ns = std::chrono::duration_cast<Nanoseconds>(kPeriod).count();
     spec.it_interval.tv_nsec = spec.it_value.tv_nsec = static_cast<long>(ns);
   }
@@ -273,11 +278,12 @@ void Supervisor::on_timer() {
   std::uint64_t ticks = 0;
   while (read(timer_, &ticks, sizeof ticks) == sizeof ticks) {
   }
-  refresh();
+  if (refresh(!cpu_load_.is_measured())) run_timer(false);
 }
 
-void Supervisor::refresh() {
+bool Supervisor::refresh(bool may_rest) {
   Readings readings;
+  bool rests = false;
   std::map<std::uint32_t, std::uint64_t> vram;
   {
     SharedDevice::Access access(*device_);
@@ -296,6 +302,9 @@ void Supervisor::refresh() {
       last_refresh_ = access.now();
       last_busy_ns_ = state.busy_ns;
     }
+    // In the same breath as the readings: a kernel launched later finds it and wakes us.
+    rests = may_rest && settled(state);
+    state.readings_rest = rests ? 1 : 0;
     readings.now = access.now();
     readings.sclk_mhz = state.sclk_mhz;
     readings.mclk_index = state.mclk_index;
@@ -320,6 +329,7 @@ void Supervisor::refresh() {
       const auto it = vram.find(connection.pid);
       if (it != vram.end()) tree_.show_process_memory(connection.pid, it->second);
     }
+  return rests;
 }
 
 }  // namespace apusched::softapu

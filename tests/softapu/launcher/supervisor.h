@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Serves one GPU of a session: answers clients, reaps dead ones, owns the live files, applies the
-// level that somebody wrote. One thread; it sleeps without a timer while no client has a queue.
+// level that somebody wrote. One thread; it sleeps without a timer while no client has a queue, and
+// while nothing moves.
 #pragma once
 
 #include <sys/types.h>
@@ -63,8 +64,11 @@ class Supervisor {
   bool on_signal(std::optional<pid_t> child);
   void on_faults();
   [[nodiscard]] std::vector<std::filesystem::path> files_of_the_device() const;
-  void refresh();
+  // `may_rest`: nothing has happened but time. True: and nothing will move until somebody tells.
+  bool refresh(bool may_rest = false);
+  // After an event: shows what there is, and keeps showing what moves.
   void set_timer();
+  void run_timer(bool on);
 
   DeviceDescription description_;
   std::size_t gpu_;

@@ -6,21 +6,19 @@
 #include <linux/types.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
-#include <cstdint>
 #include <cstdlib>
-#include <utility>
+#include <ctime>
 
+// System calls by number: the preload library replaces ioctl() and close(); these are for the
+// kernel.
 namespace apusched::softapu {
 namespace {
 
-// The preload library replaces ioctl() and close(); these are for the kernel.
 long raw_ioctl(int fd, unsigned long request, void* argument) {
   return syscall(SYS_ioctl, fd, request, argument);
 }
@@ -32,36 +30,25 @@ void raw_close(int& fd) {
 
 }  // namespace
 
-DoorbellWatch::DoorbellWatch(FaultCallback on_fault) : on_fault_(std::move(on_fault)) {}
+DoorbellWatch::DoorbellWatch() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 DoorbellWatch::~DoorbellWatch() {
-  if (thread_.joinable()) {
-    eventfd_write(stop_fd_, 1);
-    thread_.join();
-  }
   raw_close(uffd_);
-  raw_close(stop_fd_);
+  raw_close(wake_fd_);
 }
 
 bool DoorbellWatch::open_uffd() {
   // For tests of the polling fallback.
   if (std::getenv("SOFTAPU_NO_USERFAULTFD") != nullptr) return false;
   // USER_MODE_ONLY works without privileges whatever vm.unprivileged_userfaultfd says.
-  uffd_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
-  if (uffd_ < 0) return false;
+  int fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
   uffdio_api api{};
   api.api = UFFD_API;
-  api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
-  stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (raw_ioctl(uffd_, UFFDIO_API, &api) != 0 || stop_fd_ < 0) return false;
-  // The client's signal handlers have no business on this thread.
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return true;
+  api.features =
+      UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EXACT_ADDRESS;
+  if (fd >= 0 && raw_ioctl(fd, UFFDIO_API, &api) != 0) raw_close(fd);
+  uffd_ = fd;
+  return fd >= 0;
 }
 
 bool DoorbellWatch::add(void* address, std::size_t bytes) {
@@ -98,20 +85,39 @@ void DoorbellWatch::disarm() {
   for (const Region& region : regions_) protect(region, false);
 }
 
-void DoorbellWatch::run() {
-  pthread_setname_np(pthread_self(), "softapu-watch");
-  for (;;) {
-    pollfd fds[2] = {{uffd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    poll(fds, 2, -1);
-    if (fds[1].revents != 0) return;
-    uffd_msg message;
-    bool fault = false;
-    while (syscall(SYS_read, uffd_, &message, sizeof message) == sizeof message)
-      fault |= message.event == UFFD_EVENT_PAGEFAULT;
-    if (!fault) continue;
-    disarm();
-    on_fault_();
+void DoorbellWatch::wait(std::chrono::nanoseconds timeout, std::vector<std::size_t>& rung) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const timespec until{timeout.count() / kSecond, timeout.count() % kSecond};
+  // uffd_ is set before a mapping can be armed, by a thread that then wakes this one.
+  pollfd fds[2] = {{wake_fd_, POLLIN, 0}, {-1, POLLIN, 0}};
+  {
+    const std::lock_guard lock(regions_mutex_);
+    fds[1].fd = uffd_;
   }
+  const bool for_ever = timeout == std::chrono::nanoseconds::max();
+  if (syscall(SYS_ppoll, fds, 2, for_ever ? nullptr : &until, nullptr, 0) <= 0) return;
+  std::uint64_t count = 0;
+  if (fds[0].revents != 0) syscall(SYS_read, wake_fd_, &count, sizeof count);
+  if (fds[1].revents != 0) read_faults(rung);
+}
+
+void DoorbellWatch::read_faults(std::vector<std::size_t>& rung) {
+  uffd_msg messages[8];
+  const long got = syscall(SYS_read, uffd_, messages, sizeof messages);
+  const std::lock_guard lock(regions_mutex_);
+  for (long i = 0; (i + 1) * static_cast<long>(sizeof(uffd_msg)) <= got; i++) {
+    if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
+    for (const Region& region : regions_) {
+      const std::size_t offset =
+          messages[i].arg.pagefault.address - reinterpret_cast<std::uint64_t>(region.address);
+      if (offset < region.bytes) rung.push_back(offset);
+    }
+  }
+}
+
+void DoorbellWatch::wake() const {
+  constexpr std::uint64_t kOne = 1;
+  syscall(SYS_write, wake_fd_, &kOne, sizeof kOne);
 }
 
 }  // namespace apusched::softapu

@@ -2,33 +2,30 @@
 // Tells when a client stores to its doorbell pages, without polling. A doorbell is a plain store
 // in the client: nobody can hook it, but userfaultfd can write-protect the pages.
 //
-// Protocol (the engine and this watcher together never lose a doorbell):
-//   engine   1 seen = wake word   2 arm()   3 look at every doorbell   4 sleep while word == seen
+// Protocol (no doorbell is lost):
+//   engine   1 seen = wake word   2 arm()   3 look at every doorbell   4 wait() if word == seen
 //   client   store -> fault while armed, and waits in the kernel
-//   watcher  5 disarm, which lets the store go ahead   6 fault callback: bump the word, wake
+//   engine   5 wait() returns which doorbell   6 disarm, which lets the store go ahead
 // A store before 2 is seen in 3: write-protecting flushes the TLBs of all CPUs, so every earlier
-// store is visible after it. A store after 2 faults, and 6 ends 4. Because 6 follows 5, an engine
-// that re-armed between two steps of a late watcher is woken after its protection was taken away.
-// After a fault the engine must not arm again before the store has landed, or the two could
-// repeat without end: it looks at short, growing intervals instead, for a bounded time (a stopped
-// client never stores), after which arming again is harmless: it costs one more fault.
+// store is visible after it. A store after 2 faults, and a fault that nobody has read ends 4.
+// A fault counts as a ring: what the client wrote before its store is visible already, and need
+// not wait for the client to be scheduled again. The engine must not arm again before that store
+// has landed, or the two could repeat without end: it looks at short, growing intervals instead,
+// for a bounded time (a stopped client never stores), after which arming again is harmless: it
+// costs one more fault.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace apusched::softapu {
 
 class DoorbellWatch {
  public:
-  // Called on the watcher's thread, after the pages became writable.
-  using FaultCallback = std::function<void()>;
-
-  explicit DoorbellWatch(FaultCallback on_fault);
+  DoorbellWatch();
   ~DoorbellWatch();
   DoorbellWatch(const DoorbellWatch&) = delete;
   DoorbellWatch& operator=(const DoorbellWatch&) = delete;
@@ -36,9 +33,14 @@ class DoorbellWatch {
   // Adds a client's mapping of the doorbell pages. False: the kernel refuses (no userfaultfd, or
   // none for shared memory before Linux 5.19); then arm() never succeeds and the engine polls.
   bool add(void* address, std::size_t bytes);
-  // Any thread but the watcher's. False: not armed.
+  // False: not armed.
   bool arm();
   void disarm();
+  // Until a store to an armed page, wake(), or `timeout` (Nanoseconds::max(): never). Appends to
+  // `rung` where in their mapping the stores go, in bytes. One thread at a time.
+  void wait(std::chrono::nanoseconds timeout, std::vector<std::size_t>& rung);
+  // Ends the wait() of now, or the next. Any thread.
+  void wake() const;
 
  private:
   struct Region {
@@ -46,16 +48,14 @@ class DoorbellWatch {
     std::size_t bytes;
   };
   bool open_uffd();
-  void run();
   bool protect(const Region& region, bool on) const;
+  void read_faults(std::vector<std::size_t>& rung);
 
-  FaultCallback on_fault_;
   std::mutex regions_mutex_;
   std::vector<Region> regions_;
   bool usable_ = true;
   int uffd_ = -1;
-  int stop_fd_ = -1;
-  std::thread thread_;
+  int wake_fd_ = -1;
 };
 
 }  // namespace apusched::softapu

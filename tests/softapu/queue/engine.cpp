@@ -8,6 +8,7 @@
 #include <bit>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 namespace apusched::softapu {
 namespace {
@@ -20,8 +21,10 @@ constexpr microseconds kDefaultSpin{30};
 // How early to wake for the end of a kernel; a timer wakes about so late on a busy machine.
 constexpr microseconds kEndSpin{50};
 constexpr microseconds kFirstBackoff{20};
+// About what a client needs to store to a doorbell once it may, and the engine to wake up for it.
+constexpr microseconds kLanding{50};
 constexpr milliseconds kLastBackoff{1};
-constexpr milliseconds kFaultPatience{100};
+constexpr milliseconds kLandingPatience{100};
 // Without userfaultfd: 2000 looks per second.
 constexpr microseconds kPollNap{500};
 
@@ -45,9 +48,11 @@ void cpu_relax() {
 class Engine::Queue final : public Executor {
  public:
   Queue(SharedDevice& device, QueueIndex index, std::uint64_t* doorbell,
-        const PacketProcessor::Ring& ring, SignalPort& signals, const KernelPort& kernels)
+        const PacketProcessor::Ring& ring, SignalPort& signals, const KernelPort& kernels,
+        const WorkCallback& on_work)
       : device_(device),
         index_(index),
+        on_work_(on_work),
         doorbell_(*doorbell),
         processor_(ring, device.unlocked().description.max_in_flight_per_queue, *this, signals,
                    kernels, device.unlocked().queues[static_cast<std::uint32_t>(index)].counters) {
@@ -55,9 +60,16 @@ class Engine::Queue final : public Executor {
   }
 
   std::optional<RunIndex> launch(const KernelCost& cost) override {
-    SharedDevice::Access access(device_);
-    if (lost(access)) return std::nullopt;
-    return access->launch(index_, cost, access.now());
+    std::optional<RunIndex> run;
+    bool rested = false;
+    {
+      SharedDevice::Access access(device_);
+      if (lost(access)) return std::nullopt;
+      run = access->launch(index_, cost, access.now());
+      rested = std::exchange(access.state().readings_rest, 0) != 0;
+    }
+    if (rested) on_work_();
+    return run;
   }
   std::optional<RunTimes> collect(RunIndex run) override {
     SharedDevice::Access access(device_);
@@ -70,10 +82,7 @@ class Engine::Queue final : public Executor {
   [[nodiscard]] bool rung() const { return doorbell_.load(std::memory_order_acquire) != kNotRung; }
   // True when the doorbell had been rung.
   bool take_doorbell() {
-    if (!rung()) return false;
-    if (doorbell_.exchange(kNotRung, std::memory_order_acq_rel) == kNotRung) return false;
-    processor_.ring_doorbell();
-    return true;
+    return rung() && doorbell_.exchange(kNotRung, std::memory_order_acq_rel) != kNotRung;
   }
   PacketProcessor& processor() { return processor_; }
   [[nodiscard]] bool halted() {
@@ -90,39 +99,40 @@ class Engine::Queue final : public Executor {
 
   SharedDevice& device_;
   QueueIndex index_;
+  const WorkCallback& on_work_;
   std::atomic_ref<std::uint64_t> doorbell_;
   PacketProcessor processor_;
 };
 
 Engine::Engine(SharedDevice& device, ClientIndex client, EventTable& events,
-               std::uint64_t* doorbells, std::uint32_t first_id)
+               std::uint64_t* doorbells, std::uint32_t first_id, WorkCallback on_work)
     : device_(device),
       client_(client),
       doorbells_(doorbells),
       events_(events),
       signals_(events),
       kernels_(device.unlocked().description),
+      on_work_(std::move(on_work)),
       next_id_(first_id),
       backoff_(kFirstBackoff),
-      spin_(spin_from_environment()),
-      watch_([this] {
-        this->client().doorbell_faults++;
-        fault_seen_.store(true);
-        look_again();
-      }) {
+      spin_(spin_from_environment()) {
   std::fill_n(doorbells_, kDoorbells, kNotRung);
+  // The client's signal handlers have no business on these threads.
   sigset_t all;
   sigset_t old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   thread_ = std::thread([this] { run(); });
+  waker_ = std::thread([this] { pass_wakes_on(); });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 Engine::~Engine() {
   stop_ = true;
   look_again();
+  futex_wake_all(client().wake);
   thread_.join();
+  waker_.join();
 }
 
 Client& Engine::client() {
@@ -130,7 +140,20 @@ Client& Engine::client() {
 }
 
 void Engine::look_again() {
-  wake_client(client());
+  client().wake.fetch_add(1);
+  if (client().sleeping.load() != 0) watch_.wake();
+}
+
+// Other processes can only wake a futex, and the engine cannot wait for that and for doorbells.
+// What this process itself wants takes the short way, look_again().
+void Engine::pass_wakes_on() {
+  pthread_setname_np(pthread_self(), "softapu-wake");
+  for (;;) {
+    const std::uint32_t seen = client().wake.load();
+    if (stop_) return;
+    if (client().sleeping.load() != 0) watch_.wake();
+    futex_wait(client().wake, seen, Nanoseconds::max());
+  }
 }
 
 std::unique_lock<std::mutex> Engine::control() {
@@ -171,8 +194,8 @@ std::optional<CreatedQueue> Engine::create_queue(const QueueRequest& request) {
   ring.packets = request.ring_bytes / kPacketBytes;
   ring.queue = reinterpret_cast<amd_queue_t*>(  // NOLINT: as above
       request.read_pointer_address - offsetof(amd_queue_t, read_dispatch_id));
-  queues_[id] =
-      std::make_unique<Queue>(device_, *index, &doorbells_[doorbell], ring, signals_, kernels_);
+  queues_[id] = std::make_unique<Queue>(device_, *index, &doorbells_[doorbell], ring, signals_,
+                                        kernels_, on_work_);
   return CreatedQueue{id, doorbell, *index};
 }
 
@@ -226,8 +249,8 @@ bool Engine::step(Plan& plan) {
   bool progressed = false;
   for (auto& [id, queue] : queues_) {
     if (queue->take_doorbell()) {
-      progressed = true;
-      fault_seen_.store(false);
+      landing_ = false;
+      if (queue->processor().ring_doorbell()) note_ring();
     }
     if (!queue->halted()) progressed |= queue->processor().step(monotonic_now());
   }
@@ -246,8 +269,28 @@ bool Engine::step(Plan& plan) {
   return false;
 }
 
-Nanoseconds Engine::poll_deadline(const Plan& plan, bool fault, Nanoseconds now) {
-  if (!fault && !plan.waits_for_signal) return Nanoseconds::max();
+// Spinning pays while the next doorbell comes soon after the work before it has ended.
+void Engine::note_ring() {
+  spin_pays_ = monotonic_now() - progressed_ < spin_ + kLanding;
+}
+
+// Stores that wait in the kernel. They go ahead, and what they announce is taken meanwhile.
+void Engine::on_faults() {
+  client().doorbell_faults += rung_.size();
+  watch_.disarm();
+  landing_ = true;
+  landing_since_ = monotonic_now();
+  backoff_ = kLanding / 2;
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, queue] : queues_)
+    if (std::ranges::any_of(rung_, [id = id](std::size_t offset) {
+          return offset / sizeof(std::uint64_t) == id % kDoorbells;
+        }))
+      if (queue->processor().ring_doorbell()) note_ring();
+}
+
+Nanoseconds Engine::poll_deadline(const Plan& plan, Nanoseconds now) {
+  if (!landing_ && !plan.waits_for_signal) return Nanoseconds::max();
   backoff_ = std::min<Nanoseconds>(backoff_ * 2, kLastBackoff);
   return now + backoff_;
 }
@@ -258,29 +301,22 @@ void Engine::sleep(const Plan& plan, std::uint32_t seen) {
   const Nanoseconds early =
       plan.next_end == Nanoseconds::max() ? plan.next_end : plan.next_end - kEndSpin;
   if (early <= now) return cpu_relax();
-  // After a fault: see queue/doorbell_watch.h.
-  bool fault = fault_seen_.load();
-  if (!fault) fault_since_ = now;
-  if (fault && now - fault_since_ > kFaultPatience) {
-    fault_seen_.store(false);
-    fault = false;
-  }
-  Nanoseconds deadline = std::min(early, poll_deadline(plan, fault, now));
-  bool armed = false;
-  if (!fault) {
-    armed = watch_.arm();
-    if (!armed) deadline = std::min<Nanoseconds>(deadline, now + kPollNap);
-  }
+  // See queue/doorbell_watch.h.
+  if (landing_ && now - landing_since_ > kLandingPatience) landing_ = false;
+  Nanoseconds deadline = std::min(early, poll_deadline(plan, now));
+  const bool armed = !landing_ && watch_.arm();
+  if (!armed && !landing_) deadline = std::min<Nanoseconds>(deadline, now + kPollNap);
   if (armed && doorbell_waiting()) return watch_.disarm();
+  rung_.clear();
   me.sleeping.store(1);
-  futex_wait(me.wake, seen, deadline);
+  if (me.wake.load() == seen)
+    watch_.wait(deadline == Nanoseconds::max() ? deadline : deadline - now, rung_);
   me.sleeping.store(0);
   me.wakeups.fetch_add(1, std::memory_order_relaxed);
-  if (!armed) return;
-  if (!fault_seen_.load()) return watch_.disarm();
-  // The store is about to land.
-  fault_since_ = monotonic_now();
-  spin_until_ = fault_since_ + spin_;
+  if (!rung_.empty())
+    on_faults();
+  else if (armed)
+    watch_.disarm();
 }
 
 void Engine::run() {
@@ -291,8 +327,9 @@ void Engine::run() {
     const std::uint32_t seen = client().wake.load();
     Plan plan;
     if (step(plan)) {
-      spin_until_ = monotonic_now() + spin_;
-      backoff_ = kFirstBackoff;
+      progressed_ = monotonic_now();
+      spin_until_ = spin_pays_ ? progressed_ + spin_ : progressed_;
+      if (!landing_) backoff_ = kFirstBackoff;
     } else if (monotonic_now() < spin_until_) {
       cpu_relax();
     } else {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The queues of one client process: one thread that watches doorbells, feeds the packet
-// processors and completes their kernels. While nothing happens it sleeps without a timer.
+// processors and completes their kernels; another passes on what other processes wake it for. While
+// nothing happens both sleep without a timer.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "device/shared_device.h"
 #include "events/event_table.h"
@@ -41,10 +44,13 @@ struct CreatedQueue {
 
 class Engine {
  public:
+  // Called on the engine's thread when a device at rest has work again.
+  using WorkCallback = std::function<void()>;
+
   // `doorbells`: kDoorbells words, a mapping of our own that is never write-protected.
   // All outlive the engine.
   Engine(SharedDevice& device, ClientIndex client, EventTable& events, std::uint64_t* doorbells,
-         std::uint32_t first_id);
+         std::uint32_t first_id, WorkCallback on_work);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -66,11 +72,14 @@ class Engine {
   };
 
   void run();
+  void pass_wakes_on();
   bool step(Plan& plan);
   void notice_loss();
   [[nodiscard]] bool doorbell_waiting();
+  void on_faults();
+  void note_ring();
   void sleep(const Plan& plan, std::uint32_t seen);
-  Nanoseconds poll_deadline(const Plan& plan, bool fault, Nanoseconds now);
+  Nanoseconds poll_deadline(const Plan& plan, Nanoseconds now);
   Client& client();
   std::unique_lock<std::mutex> control();
 
@@ -80,20 +89,25 @@ class Engine {
   EventTable& events_;
   HostSignals signals_;
   KernelTable kernels_;
+  WorkCallback on_work_;
   std::mutex mutex_;                       // queues_
   std::atomic<std::uint32_t> waiting_{0};  // threads that want mutex_: the engine stands back
   std::map<std::uint32_t, std::unique_ptr<Queue>> queues_;
   std::uint32_t next_id_;
   bool lost_ = false;  // engine thread only
   std::atomic<bool> stop_{false};
-  // Engine thread only, except fault_seen_ (watcher sets, engine clears).
-  std::atomic<bool> fault_seen_{false};
-  Nanoseconds fault_since_{0};
+  // Engine thread only.
+  std::vector<std::size_t> rung_;  // faults that were just read
+  bool landing_ = false;           // a store that faulted may not have landed
+  Nanoseconds landing_since_{0};
   Nanoseconds backoff_;
+  Nanoseconds progressed_{0};  // last time
   Nanoseconds spin_until_{0};
   Nanoseconds spin_;
+  bool spin_pays_ = false;
   DoorbellWatch watch_;
   std::thread thread_;
+  std::thread waker_;
 };
 
 }  // namespace apusched::softapu

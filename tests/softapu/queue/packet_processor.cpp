@@ -33,11 +33,13 @@ PacketProcessor::PacketProcessor(Ring ring, std::size_t max_in_flight, Executor&
       kernels_(kernels),
       counters_(counters) {}
 
-void PacketProcessor::ring_doorbell() {
+bool PacketProcessor::ring_doorbell() {
   const std::uint64_t written =
       atomic_at(&ring_.queue->write_dispatch_id).load(std::memory_order_acquire);
-  limit_ = std::max(limit_, written);
+  if (written <= limit_) return false;
+  limit_ = written;
   counters_.submitted.store(limit_, std::memory_order_relaxed);
+  return true;
 }
 
 void PacketProcessor::abandon() {

@@ -28,8 +28,9 @@ class PacketProcessor {
                   const KernelPort& kernels, QueueCounters& counters);
 
   // The doorbell was rung: packets below the present write index may be read. Obeys the doorbell,
-  // not the index, so that a client which forgets to ring hangs as it would on hardware.
-  void ring_doorbell();
+  // not the index, so that a client which forgets to ring hangs as it would on hardware. True when
+  // that are more packets than before.
+  bool ring_doorbell();
   // True when anything changed: call again.
   bool step(Nanoseconds now);
 

@@ -23,15 +23,20 @@ inline constexpr const char* kLevelFileName = "power_dpm_force_performance_level
 }
 
 // A client's connection is its life line: the supervisor reaps it when the connection or the
-// process ends. Every request but memory_changed is answered, after the /sys tree shows it.
+// process ends. Where nothing else is said a request is answered, after the /sys tree shows it.
 enum class RequestKind : std::uint32_t {
   opened,  // the client has its slot: make proc/<pid>
   queue_created,
   queue_destroyed,
   memory_changed,  // no answer
+  works,           // no answer; DeviceState::readings_rest is over
   closed,
   faults_changed,  // of softapu-ctl, no client: show in the tree what FaultState says
 };
+
+[[nodiscard]] inline bool is_answered(RequestKind kind) {
+  return kind != RequestKind::memory_changed && kind != RequestKind::works;
+}
 
 struct Request {
   RequestKind kind{};

@@ -73,6 +73,7 @@ json snapshot(SharedDevice& device) {
               {"sclk_mhz", access->sclk_mhz()},
               {"mclk_mhz", access->mclk_mhz()},
               {"busy_percent", state.busy_percent},
+              {"readings_rest", state.readings_rest != 0},
               {"busy_ns", state.busy_ns},
               {"load", state.load},
               {"power_w", state.power_w},

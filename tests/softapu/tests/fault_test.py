@@ -34,8 +34,8 @@ def create_event(kind):
     data = bytearray(struct.pack("QIIIIII", 0, 0, kind, 1, 0, 0, 0))
     ioctl(0x08, data)
     return struct.unpack("QIIIIII", data)[5]
-def allocate():
-    gpu = int(open("/sys/class/kfd/kfd/topology/nodes/1/gpu_id").read())
+def allocate(node=1):
+    gpu = int(open(f"/sys/class/kfd/kfd/topology/nodes/{node}/gpu_id").read())
     ioctl(0x16, bytearray(struct.pack("QQQQII", 4096, 4096, 0, 0, gpu, 2)))
 def wait_for(event):
     entry = (ctypes.c_uint32 * 12)()
@@ -46,9 +46,11 @@ def wait_for(event):
 """
 
 
-class Faults(unittest.TestCase):
+class FaultCase(unittest.TestCase):
+    MODEL = "rembrandt"
+
     def setUp(self):
-        self.session = Session()
+        self.session = Session(self.MODEL)
         self.addCleanup(self.session.__exit__)
 
     def fault(self, *words):
@@ -69,26 +71,30 @@ class Faults(unittest.TestCase):
             process.stdin.close()
             process.stdout.close()
 
-    def loop(self):
-        return self.session.holder(command=[PROGRAMS / "decode_loop", "--rate", "100"])
+    def loop(self, gpu=0):
+        return self.session.holder(prefix=["env", f"ROCR_VISIBLE_DEVICES={gpu}"],
+                                   command=[PROGRAMS / "decode_loop", "--rate", "100"])
 
-    def retired(self, process):
-        return sum(q["retired"] for q in self.session.stat()["queues"] if q["pid"] == process.pid)
+    def retired(self, process, gpu=0):
+        return sum(q["retired"] for q in self.session.stat(gpu)["queues"]
+                   if q["pid"] == process.pid)
 
-    def assert_goes_on(self, process):
-        before = self.retired(process)
-        eventually(lambda: self.retired(process) > before, "packets retire")
+    def assert_goes_on(self, process, gpu=0):
+        before = self.retired(process, gpu)
+        eventually(lambda: self.retired(process, gpu) > before, "packets retire")
 
-    def assert_stands(self, process):
+    def assert_stands(self, process, gpu=0):
         """Packets wait, and none has retired after something that takes longer than many."""
         def stands():
-            queues = [q for q in self.session.stat()["queues"] if q["pid"] == process.pid]
+            queues = [q for q in self.session.stat(gpu)["queues"] if q["pid"] == process.pid]
             return any(q["submitted"] > q["retired"] for q in queues)
         eventually(stands, "packets wait")
-        before = self.retired(process)
+        before = self.retired(process, gpu)
         run(*self.session.command("rocminfo"))
-        self.assertEqual(self.retired(process), before)
+        self.assertEqual(self.retired(process, gpu), before)
 
+
+class Faults(FaultCase):
     def test_a_hang_stops_everything_until_it_is_over(self):
         with self.loop() as process:
             self.assert_goes_on(process)
@@ -161,6 +167,20 @@ class Faults(unittest.TestCase):
                    "    say(attempt(os.write, fd, word))\n")
         self.assertEqual(self.python(program), ["EINVAL", "EINVAL", "EINVAL", "EINVAL", "3"])
         eventually(lambda: self.session.stat()["level"] == "low", "the last one is in force")
+
+    def test_clocks_are_refused_as_sysfs_does(self):
+        program = "".join(
+            f"fd = os.open('{DEVICE}/{name}', os.O_WRONLY | os.O_TRUNC)\n"
+            f"say(attempt(os.write, fd, {text!r}))\n"
+            for name, text in (("pp_dpm_sclk", b"1"), ("pp_od_clk_voltage", b"s 0 400"),
+                               ("pp_od_clk_voltage", b"faster")))
+        table = (self.session.device / "pp_dpm_sclk").read_text()
+        self.assertEqual(self.python(program), ["EINVAL", "EINVAL", "EINVAL"])
+        self.session.set_level("manual")
+        self.assertEqual(self.python(program), ["EINVAL", "7", "EINVAL"])
+        self.fault("suspend")
+        self.assertEqual(self.python(program), ["EPERM", "EPERM", "EPERM"])
+        self.assertEqual((self.session.device / "pp_dpm_sclk").read_text(), table)
 
     def test_slow_files_are_read_slowly_and_once(self):
         # Host time, from below only: a busy machine is slower still.
@@ -269,6 +289,68 @@ class Faults(unittest.TestCase):
                                 check=False, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(result.returncode, 1)
         self.assertIn("/nonexistent", result.stderr)
+
+
+class OfTheSecondGpu(FaultCase):
+    MODEL = "two_apus"
+
+    def of_second(self, *words):
+        return self.fault("--gpu", "1", *words)
+
+    def test_a_hang_stops_the_queues_of_that_gpu_only(self):
+        with self.loop() as first, self.loop(1) as second:
+            self.of_second("hang")
+            self.assert_stands(second, 1)
+            self.assert_goes_on(first)
+            self.assertEqual([self.of_second("list"), self.fault("list")], ["hang\n", ""])
+            self.of_second("clear")
+            self.assert_goes_on(second, 1)
+
+    def test_after_a_reset_only_what_needs_that_gpu_fails(self):
+        text = (KFD + "kfd = os.open('/dev/kfd', os.O_RDWR)\n"
+                "event = create_event(3)\nsay('there')\nsay(wait_for(event))\n"
+                "say(attempt(allocate)); say(attempt(allocate, 2))\n")
+        process = subprocess.Popen(self.session.command(sys.executable, "-c", text),
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), "there\n")
+        self.of_second("reset")
+        # complete; whole GPU, hang, memory lost, and which GPU
+        self.assertIn("(0, [0, 0, 1, 19426])", process.stdout.readline())
+        self.assertEqual(process.stdout.read().split(), ["ok", "EIO"])
+
+    def test_nobody_joins_while_it_is_reset(self):
+        program = "say(attempt(os.open, '/dev/kfd', os.O_RDWR))\n"
+        self.of_second("reset", "hold")
+        self.assertEqual(self.python(program), ["EINVAL"])
+
+    def test_it_goes_and_the_other_stays(self):
+        self.of_second("gone")
+        self.assertEqual(run(*self.session.command("rocminfo")).count("Name:                    gfx"),
+                         1)
+        self.session.check("barriers-busy")
+        self.of_second("clear")
+        self.assertEqual(run(*self.session.command("rocminfo")).count("Name:                    gfx"),
+                         2)
+
+    def test_its_files_fail_alone(self):
+        devices = sorted((self.session.directory / "sys/bus/pci/drivers/amdgpu").glob("0000:*"))
+        program = "".join(f"say(attempt(lambda: open('/sys/bus/pci/devices/{device.name}/"
+                          "gpu_busy_percent').read().strip()))\n" for device in devices)
+        self.of_second("suspend")
+        self.assertEqual(self.python(program), ["0", "EPERM"])
+        self.of_second("vanish", "gpu_busy_percent")
+        self.assertEqual([(device / "gpu_busy_percent").exists() for device in devices],
+                         [True, False])
+
+    def test_a_gpu_that_there_is_not_is_named(self):
+        result = subprocess.run(
+            [str(CTL), "--session", str(self.session.directory), "fault", "--gpu", "2", "hang"],
+            check=False, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no GPU 2", result.stderr)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,21 @@ TEST_F(Power, lets_the_clock_rise_only_as_fast_as_the_ramp) {
   EXPECT_EQ(d.model->sclk_mhz(), 1000U);
 }
 
+TEST_F(Power, has_settled_when_clock_and_heat_are_where_they_end) {
+  SmallDevice d(Level::automatic, with_power());
+  d.model->advance(seconds{1});
+  EXPECT_TRUE(settled(*d.state));
+  const auto run = d.model->launch(d.queue(), {4, 500'000'000}, d.now());
+  EXPECT_FALSE(settled(*d.state));
+  d.model->advance(seconds{3});
+  ASSERT_TRUE(d.model->collect(*run));
+  EXPECT_FALSE(settled(*d.state)) << "warm";
+  d.model->advance(seconds{20});
+  EXPECT_TRUE(settled(*d.state));
+  d.state->busy_percent = 3;
+  EXPECT_FALSE(settled(*d.state)) << "the last window's load is still shown";
+}
+
 class GfxOff : public Power {
  protected:
   static DeviceDescription described(bool queues_forbid) {
@@ -137,6 +152,15 @@ TEST_F(GfxOff, waits_for_the_last_queue_where_queues_forbid_it) {
   d.model->remove_queue(queue, seconds{2});
   d.model->advance(seconds{3});
   EXPECT_EQ(d.state->gfx_off, 1U);
+}
+
+TEST_F(GfxOff, has_to_be_reached_before_all_has_settled) {
+  SmallDevice d(Level::automatic, described(false));
+  d.queue();
+  d.model->advance(milliseconds{50});
+  EXPECT_FALSE(settled(*d.state));
+  d.model->advance(milliseconds{150});
+  EXPECT_TRUE(settled(*d.state));
 }
 
 TEST_F(GfxOff, is_forbidden_by_profile_levels) {

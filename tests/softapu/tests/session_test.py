@@ -28,7 +28,7 @@ NOBODY = 65534
 
 def run(*command, **options):
     """A command that must succeed, with its output."""
-    options = {"capture_output": True, "text": True, "timeout": PATIENCE, **options}
+    options = {"capture_output": True, "text": True, "timeout": 4 * PATIENCE, **options}
     result = subprocess.run([str(part) for part in command], check=False, **options)
     if result.returncode != 0:
         raise AssertionError(f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}")
@@ -411,6 +411,22 @@ class Sharing(unittest.TestCase):
                 sclk = session.device / "pp_dpm_sclk"
                 eventually(lambda: "2: 2200Mhz *" in sclk.read_text(), "auto ramps up")
             eventually(lambda: int(used.read_text()) == before, "memory is given back")
+
+    def test_readings_rest_while_nothing_moves_and_move_again_with_work(self):
+        def rests():
+            return session.stat()["readings_rest"]
+        with Session() as session, session.holder():
+            busy = session.device / "gpu_busy_percent"
+            eventually(rests, "the readings rest")
+            session.set_level("high")
+            eventually(lambda: "2: 2200Mhz *" in (session.device / "pp_dpm_sclk").read_text(),
+                       "the clock is shown")
+            eventually(rests, "the readings rest")
+            with session.holder(command=[PROGRAMS / "decode_loop", "--kernel", "work_1ms"]):
+                eventually(lambda: int(busy.read_text()) > 0, "busy")
+                self.assertFalse(rests())
+            eventually(lambda: int(busy.read_text()) == 0, "not busy")
+            eventually(rests, "the readings rest")
 
     def test_an_idle_client_does_not_wake_up(self):
         with Session() as session, session.holder() as process:
