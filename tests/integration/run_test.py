@@ -33,10 +33,10 @@ PROFILES = """
 
 
 class RunTest(MachineTest):
-    def with_agents(self, *daemon_options):
+    def with_agents(self, *daemon_options, profiles=PROFILES):
         m = self.machine()
         with open(m.config, "a", encoding="utf-8") as config:
-            config.write(PROFILES)
+            config.write(profiles)
         m.start_daemon("--agent-library", AGENT, *daemon_options)
         return m
 
@@ -47,8 +47,8 @@ class RunTest(MachineTest):
              *options, "--", *command],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
 
-    def engine(self, m, profile, **options):
-        process = self.run_program(m, profile, DECODE, "--rate", "50", **options)
+    def engine(self, m, profile, program=(DECODE, "--rate", "50"), **options):
+        process = self.run_program(m, profile, *program, **options)
         self.addCleanup(process.stderr.close)
         line = process.stdout.readline()
         self.assertTrue(line, process.stderr.read() if not line else "")
@@ -68,6 +68,10 @@ class RunTest(MachineTest):
         queues = [q for q in json.loads(out)["queues"] if q["pid"] == pid]
         # The runtime's own come first.
         return max(queues, key=lambda q: q["id"])
+
+    def enabled(self, m, pid):
+        """CUs that the device lets the program's queue use."""
+        return bin(int(self.queue(m, pid)["mask"], 16)).count("1")
 
     def lever_is(self, m, path, kind, outcome):
         return eventually(lambda: m.outcome(path, kind) == outcome and m.lever(path, kind),
@@ -109,10 +113,6 @@ class Agents(RunTest):
         eventually(lambda: self.enabled(m, server.pid) == 12, "all of it again")
         eventually(lambda: self.enabled(m, bulk.pid) == 12, "released")
         self.assertIsNone(bulk.poll(), "it goes on")
-
-    def enabled(self, m, pid):
-        """CUs that the device lets the program's queue use."""
-        return bin(int(self.queue(m, pid)["mask"], 16)).count("1")
 
     def test_settings_of_queue_creation_are_there_before_the_first_queue(self):
         m = self.with_agents()
