@@ -47,9 +47,10 @@ void add_processes(const std::string& directory, bool with_below, std::vector<co
     for (const auto pid : parse_children(*text))
       if (pids.size() < kGroupProcesses) pids.push_back(pid);
   if (!with_below || depth >= kDeepest) return;
-  for (const auto& name : groups_below(directory))
-    if (!is_there(directory + "/" + name + "/cpu.weight"))
-      add_processes(directory + "/" + name, with_below, pids, depth + 1);
+  for (const auto& name : groups_below(directory)) {
+    const auto group = (std::filesystem::path(directory) / name).string();
+    if (!is_there(group + "/cpu.weight")) add_processes(group, with_below, pids, depth + 1);
+  }
 }
 
 template <typename Matches>
@@ -117,7 +118,8 @@ core::Result<std::string> ProcfsProcesses::occupied_beside(const std::string& gr
   if (!own->empty()) return std::string("processes of its own");
   for (const auto& name : groups_below(directory)) {
     if (name == child) continue;
-    const auto events = read_small_file(directory + "/" + name + "/cgroup.events", 256);
+    const auto events =
+        read_small_file(std::filesystem::path(directory) / name / "cgroup.events", 256);
     // It went away meanwhile, or this is no v2 tree: then it counts as occupied.
     if (!events && events.error().code == core::ErrorCode::gone && is_there(directory)) continue;
     if (!events || events->find("populated 0") == std::string::npos) return name;
