@@ -166,7 +166,8 @@ class Hang(FaultTest):
         self.eventually_logged(m, "degraded", GPU, "next start in 1.0 s")
         self.assertIn("degraded: ", self.status(m))
         self.assertNotIn("works again", m.log_text())
-        self.assertEqual(m.outcome(path, "performance_level"), "applied")
+        # A program that waits for a GPU that hangs does nothing, which may be seen by now.
+        self.assertIn(m.outcome(path, "performance_level"), ("applied", "standby"))
         self.assert_answers(m)
         m.fault("clear")
         self.used_again(m, path)
