@@ -183,6 +183,14 @@ std::vector<std::string> FaultControl::list() {
   return lines;
 }
 
+std::string FaultControl::card() const {
+  return "card" + std::to_string(device_->unlocked().description.drm_card);
+}
+
+std::string FaultControl::render_node() const {
+  return "renderD" + std::to_string(device_->unlocked().description.drm_render_minor);
+}
+
 void FaultControl::hold(Fault fault) {
   for (const int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { ended = 1; });
   FaultState& faults = device_->unlocked().faults;

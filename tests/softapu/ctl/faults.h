@@ -30,6 +30,9 @@ class FaultControl {
   Complaint write_level(const std::string& level);
   Complaint clear();
   [[nodiscard]] std::vector<std::string> list();
+  // As the system calls the device: card0, renderD128.
+  [[nodiscard]] std::string card() const;
+  [[nodiscard]] std::string render_node() const;
   // Blocks until `fault` is cleared or SIGTERM or SIGINT arrives.
   void hold(Fault fault);
 

@@ -19,17 +19,22 @@ using namespace apusched::softapu;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
-Complaint hold_rsmi_mutex(FaultControl& control, unsigned card) {
-  RsmiMutex mutex(card);
-  mutex.lock();
+Complaint hold_rsmi_mutex(FaultControl& control) {
+  // Up to version 6.1 the library names it by the card, in 6.4 by the render node.
+  RsmiMutex by_card(control.card());
+  RsmiMutex by_render_node(control.render_node());
+  by_card.lock();
+  by_render_node.lock();
   auto complaint = control.set(Fault::rsmi_mutex, true);
   if (!complaint) {
-    std::printf("holding /dev/shm/rocm_smi_card%u\n", card);
+    std::printf("holding /dev/shm/rocm_smi_%s and ..._%s\n", control.card().c_str(),
+                control.render_node().c_str());
     std::fflush(stdout);
     control.hold(Fault::rsmi_mutex);
     complaint = control.set(Fault::rsmi_mutex, false);
   }
-  mutex.unlock();
+  by_render_node.unlock();
+  by_card.unlock();
   return complaint;
 }
 
@@ -109,8 +114,8 @@ constexpr Command kCommands[] = {
      [](FaultControl& c, const Words&) { return c.set(Fault::no_memory, true); }},
     {"gone", "", 0, 0, "the device disappears, as after a PCI remove",
      [](FaultControl& c, const Words&) { return c.remove_device(); }},
-    {"rsmi-mutex", "[CARD]", 0, 1, "hold rocm-smi's mutex until cleared or SIGTERM",
-     [](FaultControl& c, const Words& w) { return hold_rsmi_mutex(c, number(w, 0, 0, 0, 255)); }},
+    {"rsmi-mutex", "", 0, 0, "hold rocm-smi's mutex until cleared or SIGTERM",
+     [](FaultControl& c, const Words&) { return hold_rsmi_mutex(c); }},
     {"clear", "[NAME]", 0, 1, "end one fault, or all", clear},
     {"list", "", 0, 0, "print the faults there are",
      [](FaultControl& c, const Words&) { return print_list(c); }},

@@ -25,8 +25,8 @@ void initialise(pthread_mutex_t& mutex) {
 
 }  // namespace
 
-RsmiMutex::RsmiMutex(unsigned card) {
-  const std::string path = "/dev/shm/rocm_smi_card" + std::to_string(card);
+RsmiMutex::RsmiMutex(const std::string& device) {
+  const std::string path = "/dev/shm/rocm_smi_" + device;
   const auto failure = [&] { return std::system_error(errno, std::generic_category(), path); };
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0777);
   if (fd < 0) throw failure();

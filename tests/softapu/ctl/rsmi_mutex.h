@@ -4,14 +4,17 @@
 
 #include <pthread.h>
 
+#include <string>
+
 namespace apusched::softapu {
 
 // Layout and attributes: rocm_smi_lib, third_party/shared_mutex. The file is that of the mount
 // namespace of the caller.
 class RsmiMutex {
  public:
-  // Makes the file where it is missing. Throws std::system_error.
-  explicit RsmiMutex(unsigned card);
+  // `device`: as the library calls it. Makes the file where it is missing. Throws
+  // std::system_error.
+  explicit RsmiMutex(const std::string& device);
   ~RsmiMutex();
   RsmiMutex(const RsmiMutex&) = delete;
   RsmiMutex& operator=(const RsmiMutex&) = delete;
