@@ -51,11 +51,11 @@ core::Result<SpawnedHelper> start_a_sleeper(int& notes) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socket.data()), 0);
   EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  ::close(pipe[1]);  // by exec
   const int pid = ::fork();
   if (pid == 0)
     for (;;) ::pause();
   ::close(socket[1]);
-  ::close(pipe[1]);
   notes = pipe[0];
   return SpawnedHelper{pid, UniqueFd(socket[0]), UniqueFd(pipe[0]), {}};
 }
