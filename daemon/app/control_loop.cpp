@@ -158,7 +158,7 @@ bool ControlLoop::due(const Target& target, core::Moment now) const {
   return now - *target.stepped + tick / 2 >= interval;
 }
 
-ControlLoop::Sample ControlLoop::sample(Target& target) {
+ControlLoop::Sample ControlLoop::sample(Target& target, nanoseconds passed) {
   Sample result;
   for (auto item = target.threads.begin(); item != target.threads.end();) {
     const auto times = item->second.meter->read();
@@ -169,7 +169,8 @@ ControlLoop::Sample ControlLoop::sample(Target& target) {
     const auto last = std::exchange((item++)->second.last, *times);
     if (!last || times->ran <= last->ran) continue;
     result.worked = true;
-    result.waited += times->waited - last->waited;
+    result.waited +=
+        std::clamp(passed - (times->ran - last->ran), 0ns, times->waited - last->waited);
     // The thread that waits longest decides: work is handed from one to the next.
     const auto wait = microseconds(times->waited - last->waited) / occasions(*last, *times);
     result.wait_us = std::max(result.wait_us.value_or(0), wait);
@@ -208,9 +209,9 @@ double ControlLoop::rival_of(Target& target, const Sample& seen, nanoseconds own
 
 void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now,
                        const ports::MachineTimes& machine) {
-  const auto seen = sample(target);
-  const auto own = own_time(target);
   const auto stepped = std::exchange(target.stepped, now);
+  const auto seen = sample(target, stepped ? now - *stepped : core::Moment{0});
+  const auto own = own_time(target);
   const auto before = std::exchange(target.machine, machine);
   if (!before || !stepped) return;
   if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;

@@ -65,7 +65,9 @@ class ControlLoop {
   };
   struct Sample {
     std::optional<double> wait_us;
-    std::chrono::nanoseconds waited{0};  ///< of all sampled threads
+    /// All sampled threads, each at most what it can have waited since the last step: a wait is
+    /// booked when it ends.
+    std::chrono::nanoseconds waited{0};
     bool worked = false;
   };
 
@@ -76,7 +78,7 @@ class ControlLoop {
   [[nodiscard]] bool due(const Target& target, core::Moment now) const;
   void step(core::RegistrationId id, Target& target, core::Moment now,
             const ports::MachineTimes& machine);
-  [[nodiscard]] static Sample sample(Target& target);
+  [[nodiscard]] static Sample sample(Target& target, std::chrono::nanoseconds passed);
   [[nodiscard]] static double rival_of(Target& target, const Sample& seen,
                                        std::chrono::nanoseconds own, core::Moment passed,
                                        const ports::MachineTimes& before,

@@ -72,6 +72,20 @@ TEST_F(ControlLoopTest, a_rival_that_the_lever_starves_has_not_gone) {
   EXPECT_EQ(autogroup(), -10);
 }
 
+TEST_F(ControlLoopTest, a_wait_that_is_booked_late_hides_no_rival) {
+  start();
+  engine(50);
+  meters_.machine_times.runnable = 3;  // the daemon, the thread, and one that gets nothing
+  run(500ms, 2ms, 0.9);
+  ASSERT_EQ(autogroup(), -20);
+  for (int i = 0; i < 20; ++i) {
+    meters_.work(50, 400, i % 2 == 1 ? 500us : 0us, 5us);
+    run(config_.control.tick, -1ns, 0.02);
+  }
+  EXPECT_TRUE(told(What::kept));
+  EXPECT_FALSE(told(What::inconclusive));
+}
+
 TEST_F(ControlLoopTest, what_wants_the_cpu_for_a_moment_is_no_rival) {
   start();
   engine(50);
