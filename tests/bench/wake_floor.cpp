@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "device/shared_device.h"
 #include "queue/doorbell_watch.h"
@@ -59,7 +58,6 @@ struct Doorbell {
   std::uint64_t* mine = nullptr;
   std::uint64_t* watched = nullptr;
   std::uint64_t seen = 0;
-  std::vector<std::size_t> rung, landing;
 
   Doorbell() {
     const int file = memfd_create("doorbells", MFD_CLOEXEC);
@@ -73,13 +71,13 @@ struct Doorbell {
     }
   }
   void wait() {
-    rung.clear();
     if (!watch.arm()) std::exit(1);
-    if (std::atomic_ref(*mine).load() == seen) watch.wait(Nanoseconds::max(), rung);
+    std::size_t faults = 0;
+    if (std::atomic_ref(*mine).load() == seen) faults = watch.wait(Nanoseconds::max());
     watch.disarm();
     // The store is about to land; armed before, it would fault again.
-    while (!rung.empty() && std::atomic_ref(*mine).load() == seen)
-      watch.wait(std::chrono::microseconds{50}, landing);
+    while (faults > 0 && std::atomic_ref(*mine).load() == seen)
+      watch.wait(std::chrono::microseconds{20});
     seen = std::atomic_ref(*mine).load();
   }
   void ring() { std::atomic_ref(*watched).fetch_add(1); }

@@ -28,9 +28,10 @@ class FaultTest(MachineTest):
         self.assert_in_use(m, path)
         return m, work, path
 
-    def assert_in_use(self, m, path, state="active"):
-        eventually(lambda: m.outcome(path, "performance_level") == "applied", "the level")
-        eventually(lambda: m.level() == "high", "the level in force")
+    def assert_in_use(self, m, path, state="active", working=True):
+        if working:
+            eventually(lambda: m.outcome(path, "performance_level") == "applied", "the level")
+            eventually(lambda: m.level() == "high", "the level in force")
         count = m.samples()
         eventually(lambda: m.samples() > count, "samples")
         eventually(lambda: m.property("/org/apusched1", "Manager", "State") == state,
@@ -64,9 +65,9 @@ class FaultTest(MachineTest):
         eventually(lambda: any(all(word in line for word in words)
                                for line in m.log_text().splitlines()), f"a log line with {words}")
 
-    def used_again(self, m, path):
-        """The same registration after the fault."""
-        self.assert_in_use(m, path)
+    def used_again(self, m, path, working=True):
+        """The same registration after the fault; one that still waits for lost work is idle."""
+        self.assert_in_use(m, path, working=working)
         eventually(lambda: "degraded" not in self.status(m), "nothing is degraded")
 
     def released(self, m, work, path):
@@ -91,7 +92,7 @@ class Reset(FaultTest):
         self.eventually_logged(m, "degraded", GPU, "queue hangs")
         self.assert_answers(m)
         eventually(lambda: (m.helper_pid() or old) != old, "another helper")
-        self.used_again(m, path)
+        self.used_again(m, path, working=False)
         self.eventually_logged(m, GPU, "works again")
 
     def test_the_program_that_lost_its_work_is_released_when_it_ends(self):

@@ -40,7 +40,9 @@ says() {
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2'"; return 1; }; }
 property() { systemctl show --property "$2" --value "$1"; }
 property_is() { is "$(property "$1" "$2")" "$3"; }
-nice_of() { ps -o nice= -p "$1" | tr -d ' '; }
+# ps(1) has no nice value for a process of SCHED_IDLE.
+nice_of() { cut -d ' ' -f 19 "/proc/$1/stat"; }
+class_is() { is "$(ps -o class= -p "$1" | tr -d ' ')" "$2"; }
 nice_is() { is "$(nice_of "$1")" "$2"; }
 outcome_is() {  # PID LEVER OUTCOME
   is "$(apuschedctl list --json | jq --raw-output --argjson pid "$1" --arg lever "$2" \
@@ -106,6 +108,7 @@ access() {
   useradd --system --groups apusched member
   check "a member of the group may register" runuser -u member -- apuschedctl register "$pid" -p background
   check "its nice value is changed" nice_is "$pid" 10
+  check "and its scheduling policy" class_is "$pid" IDL
   check "nobody may not release it" exits_with 4 as_nobody apuschedctl unregister "$pid"
   check "a member may" runuser -u member -- apuschedctl unregister "$pid"
   check "its nice value is back" nice_is "$pid" 0

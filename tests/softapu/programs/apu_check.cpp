@@ -83,10 +83,14 @@ void overlap(Gpu& gpu) {
   gpu.load_kernels();
   const Queue queue(gpu, 64, true);
   for (const bool barrier : {false, true}) {
+    const Signal gate;
     const Signal first;
     const Signal second;
+    queue.barrier_and(&gate, nullptr);
     queue.dispatch({gpu.kernel("work_1ms"), 6}, &first);
     queue.dispatch({gpu.kernel("work_1ms"), 6, 64, nullptr, barrier}, &second);
+    // Not before both are there, however long this thread has to wait for a CPU.
+    gate.set(0);
     expect(first.wait(HSA_WAIT_STATE_BLOCKED) && second.wait(HSA_WAIT_STATE_BLOCKED),
            "both complete");
     const DeviceTimes a = device_times(gpu, first);

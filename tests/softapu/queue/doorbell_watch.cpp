@@ -44,8 +44,7 @@ bool DoorbellWatch::open_uffd() {
   int fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
   uffdio_api api{};
   api.api = UFFD_API;
-  api.features =
-      UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EXACT_ADDRESS;
+  api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
   if (fd >= 0 && raw_ioctl(fd, UFFDIO_API, &api) != 0) raw_close(fd);
   uffd_ = fd;
   return fd >= 0;
@@ -85,34 +84,29 @@ void DoorbellWatch::disarm() {
   for (const Region& region : regions_) protect(region, false);
 }
 
-void DoorbellWatch::wait(std::chrono::nanoseconds timeout, std::vector<std::size_t>& rung) {
+std::size_t DoorbellWatch::wait(std::chrono::nanoseconds timeout) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const timespec until{timeout.count() / kSecond, timeout.count() % kSecond};
-  // uffd_ is set before a mapping can be armed, by a thread that then wakes this one.
   pollfd fds[2] = {{wake_fd_, POLLIN, 0}, {-1, POLLIN, 0}};
   {
+    // Set before a mapping can be armed, by a thread that then wakes this one.
     const std::lock_guard lock(regions_mutex_);
     fds[1].fd = uffd_;
   }
   const bool for_ever = timeout == std::chrono::nanoseconds::max();
-  if (syscall(SYS_ppoll, fds, 2, for_ever ? nullptr : &until, nullptr, 0) <= 0) return;
+  if (syscall(SYS_ppoll, fds, 2, for_ever ? nullptr : &until, nullptr, 0) <= 0) return 0;
   std::uint64_t count = 0;
   if (fds[0].revents != 0) syscall(SYS_read, wake_fd_, &count, sizeof count);
-  if (fds[1].revents != 0) read_faults(rung);
+  return fds[1].revents != 0 ? read_faults() : 0;
 }
 
-void DoorbellWatch::read_faults(std::vector<std::size_t>& rung) {
+std::size_t DoorbellWatch::read_faults() const {
   uffd_msg messages[8];
   const long got = syscall(SYS_read, uffd_, messages, sizeof messages);
-  const std::lock_guard lock(regions_mutex_);
-  for (long i = 0; (i + 1) * static_cast<long>(sizeof(uffd_msg)) <= got; i++) {
-    if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
-    for (const Region& region : regions_) {
-      const std::size_t offset =
-          messages[i].arg.pagefault.address - reinterpret_cast<std::uint64_t>(region.address);
-      if (offset < region.bytes) rung.push_back(offset);
-    }
-  }
+  std::size_t faults = 0;
+  for (long i = 0; (i + 1) * static_cast<long>(sizeof(uffd_msg)) <= got; i++)
+    if (messages[i].event == UFFD_EVENT_PAGEFAULT) faults++;
+  return faults;
 }
 
 void DoorbellWatch::wake() const {

@@ -5,14 +5,14 @@
 // Protocol (no doorbell is lost):
 //   engine   1 seen = wake word   2 arm()   3 look at every doorbell   4 wait() if word == seen
 //   client   store -> fault while armed, and waits in the kernel
-//   engine   5 wait() returns which doorbell   6 disarm, which lets the store go ahead
+//   engine   5 wait() says so   6 disarm, which lets the store go ahead
 // A store before 2 is seen in 3: write-protecting flushes the TLBs of all CPUs, so every earlier
 // store is visible after it. A store after 2 faults, and a fault that nobody has read ends 4.
-// A fault counts as a ring: what the client wrote before its store is visible already, and need
-// not wait for the client to be scheduled again. The engine must not arm again before that store
-// has landed, or the two could repeat without end: it looks at short, growing intervals instead,
-// for a bounded time (a stopped client never stores), after which arming again is harmless: it
-// costs one more fault.
+// The doorbell rings when the store lands, not when it faults: a kernel that started while its
+// program still waits for a CPU would be over before the program rings again. The engine must not
+// arm again before that, or the two could repeat without end: it looks at short, growing intervals
+// instead, for a bounded time (a stopped client never stores), after which arming again is
+// harmless: it costs one more fault.
 #pragma once
 
 #include <chrono>
@@ -36,9 +36,9 @@ class DoorbellWatch {
   // False: not armed.
   bool arm();
   void disarm();
-  // Until a store to an armed page, wake(), or `timeout` (Nanoseconds::max(): never). Appends to
-  // `rung` where in their mapping the stores go, in bytes. One thread at a time.
-  void wait(std::chrono::nanoseconds timeout, std::vector<std::size_t>& rung);
+  // Until a store to an armed page, wake(), or `timeout` (nanoseconds::max(): never). How many
+  // stores wait in the kernel. One thread at a time.
+  std::size_t wait(std::chrono::nanoseconds timeout);
   // Ends the wait() of now, or the next. Any thread.
   void wake() const;
 
@@ -49,7 +49,7 @@ class DoorbellWatch {
   };
   bool open_uffd();
   bool protect(const Region& region, bool on) const;
-  void read_faults(std::vector<std::size_t>& rung);
+  [[nodiscard]] std::size_t read_faults() const;
 
   std::mutex regions_mutex_;
   std::vector<Region> regions_;

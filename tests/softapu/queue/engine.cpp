@@ -23,6 +23,8 @@ constexpr microseconds kEndSpin{50};
 constexpr microseconds kFirstBackoff{20};
 // About what a client needs to store to a doorbell once it may, and the engine to wake up for it.
 constexpr microseconds kLanding{50};
+// Most stores have landed by the time at which the engine may look.
+constexpr microseconds kLandingSpin{10};
 constexpr milliseconds kLastBackoff{1};
 constexpr milliseconds kLandingPatience{100};
 // Without userfaultfd: 2000 looks per second.
@@ -274,19 +276,14 @@ void Engine::note_ring() {
   spin_pays_ = monotonic_now() - progressed_ < spin_ + kLanding;
 }
 
-// Stores that wait in the kernel. They go ahead, and what they announce is taken meanwhile.
-void Engine::on_faults() {
-  client().doorbell_faults += rung_.size();
+// Stores that wait in the kernel: they go ahead.
+void Engine::on_faults(std::size_t count) {
+  client().doorbell_faults += count;
   watch_.disarm();
   landing_ = true;
   landing_since_ = monotonic_now();
-  backoff_ = kLanding / 2;
-  const std::lock_guard lock(mutex_);
-  for (auto& [id, queue] : queues_)
-    if (std::ranges::any_of(rung_, [id = id](std::size_t offset) {
-          return offset / sizeof(std::uint64_t) == id % kDoorbells;
-        }))
-      if (queue->processor().ring_doorbell()) note_ring();
+  backoff_ = kFirstBackoff;
+  spin_until_ = landing_since_ + std::min<Nanoseconds>(spin_, kLandingSpin);
 }
 
 Nanoseconds Engine::poll_deadline(const Plan& plan, Nanoseconds now) {
@@ -307,14 +304,14 @@ void Engine::sleep(const Plan& plan, std::uint32_t seen) {
   const bool armed = !landing_ && watch_.arm();
   if (!armed && !landing_) deadline = std::min<Nanoseconds>(deadline, now + kPollNap);
   if (armed && doorbell_waiting()) return watch_.disarm();
-  rung_.clear();
+  std::size_t faults = 0;
   me.sleeping.store(1);
   if (me.wake.load() == seen)
-    watch_.wait(deadline == Nanoseconds::max() ? deadline : deadline - now, rung_);
+    faults = watch_.wait(deadline == Nanoseconds::max() ? deadline : deadline - now);
   me.sleeping.store(0);
   me.wakeups.fetch_add(1, std::memory_order_relaxed);
-  if (!rung_.empty())
-    on_faults();
+  if (faults > 0)
+    on_faults(faults);
   else if (armed)
     watch_.disarm();
 }

@@ -13,7 +13,6 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "device/shared_device.h"
 #include "events/event_table.h"
@@ -76,7 +75,7 @@ class Engine {
   bool step(Plan& plan);
   void notice_loss();
   [[nodiscard]] bool doorbell_waiting();
-  void on_faults();
+  void on_faults(std::size_t count);
   void note_ring();
   void sleep(const Plan& plan, std::uint32_t seen);
   Nanoseconds poll_deadline(const Plan& plan, Nanoseconds now);
@@ -97,8 +96,7 @@ class Engine {
   bool lost_ = false;  // engine thread only
   std::atomic<bool> stop_{false};
   // Engine thread only.
-  std::vector<std::size_t> rung_;  // faults that were just read
-  bool landing_ = false;           // a store that faulted may not have landed
+  bool landing_ = false;  // a store that faulted may not have landed
   Nanoseconds landing_since_{0};
   Nanoseconds backoff_;
   Nanoseconds progressed_{0};  // last time

@@ -11,7 +11,9 @@ import unittest
 
 from session_test import PATIENCE, PROGRAMS, RUN, SOURCE, Session, eventually, run
 
-BUSY = [PROGRAMS / "decode_loop", "--rate", "0", "--kernel", "work_1ms"]
+# Busy for several of the governor's time constants, however long the program waits for a CPU after.
+BUSY = [PROGRAMS / "decode_loop", "--rate", "0", "--kernel", "work_1ms",
+        "--kernels-per-token", "100"]
 MODELS = sorted(path.stem for path in (SOURCE / "models").iterdir())
 # Needed for all that reads no clock out of the file: the ISAs that this Debian's ROCr knows.
 FORMATS = {"rembrandt": (120, 2, 1), "renoir": (128, 2, 2)}
