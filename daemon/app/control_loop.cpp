@@ -20,6 +20,9 @@ constexpr std::size_t kThreadsPerTick = 64;
 constexpr std::size_t kFew = 16;
 constexpr std::size_t kStepsPerTick = 128;
 constexpr auto kSlowest = 500ms;
+/// Steps in a row in which others have to be seen wanting a CPU.
+constexpr std::size_t kLasting = 3;
+constexpr double kReader = 1;  ///< the daemon itself, which runs while it looks
 /// A thread that used less since the last scan does not matter.
 constexpr auto kHardlyRan = 100us;
 
@@ -155,7 +158,7 @@ bool ControlLoop::due(const Target& target, core::Moment now) const {
   return now - *target.stepped + tick / 2 >= interval;
 }
 
-ControlLoop::Sample ControlLoop::sample(Target& target) {
+ControlLoop::Sample ControlLoop::sample(Target& target, nanoseconds passed) {
   Sample result;
   for (auto item = target.threads.begin(); item != target.threads.end();) {
     const auto times = item->second.meter->read();
@@ -166,6 +169,8 @@ ControlLoop::Sample ControlLoop::sample(Target& target) {
     const auto last = std::exchange((item++)->second.last, *times);
     if (!last || times->ran <= last->ran) continue;
     result.worked = true;
+    result.waited +=
+        std::clamp(passed - (times->ran - last->ran), 0ns, times->waited - last->waited);
     // The thread that waits longest decides: work is handed from one to the next.
     const auto wait = microseconds(times->waited - last->waited) / occasions(*last, *times);
     result.wait_us = std::max(result.wait_us.value_or(0), wait);
@@ -185,19 +190,33 @@ nanoseconds ControlLoop::own_time(Target& target) {
   return own;
 }
 
+/// What others use of the machine, or want to: a lever that works keeps them from it, and has not
+/// ended the contention by that. Wanting is seen at moments only: it counts when it lasts.
+double ControlLoop::rival_of(Target& target, const Sample& seen, nanoseconds own,
+                             core::Moment passed, const ports::MachineTimes& before,
+                             const ports::MachineTimes& machine) {
+  const auto all = static_cast<double>((machine.all - before.all).count());
+  const auto span = static_cast<double>(nanoseconds(passed).count());
+  if (all <= 0 || span <= 0) return 0;
+  const auto used = static_cast<double>((machine.busy - before.busy - own).count()) / all;
+  const auto ours = static_cast<double>((own + seen.waited).count()) / span;
+  target.wanted.push_back(machine.runnable - kReader - ours);
+  if (target.wanted.size() > kLasting) target.wanted.pop_front();
+  const auto lasting = target.wanted.size() < kLasting ? 0 : std::ranges::min(target.wanted);
+  const auto cpus = all / span;
+  return std::clamp(std::max(used, lasting / cpus), 0.0, 1.0);
+}
+
 void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now,
                        const ports::MachineTimes& machine) {
-  const auto seen = sample(target);
+  const auto stepped = std::exchange(target.stepped, now);
+  const auto seen = sample(target, stepped ? now - *stepped : core::Moment{0});
   const auto own = own_time(target);
-  target.stepped = now;
   const auto before = std::exchange(target.machine, machine);
-  if (!before) return;
+  if (!before || !stepped) return;
   if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;
   core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
-  if (machine.all > before->all)
-    input.rival = std::clamp(static_cast<double>((machine.busy - before->busy - own).count()) /
-                                 static_cast<double>((machine.all - before->all).count()),
-                             0.0, 1.0);
+  input.rival = rival_of(target, seen, own, now - *stepped, *before, machine);
   if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
 }
 

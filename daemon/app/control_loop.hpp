@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,9 +61,13 @@ class ControlLoop {
     std::optional<ports::MachineTimes> machine = {};  ///< as it was then
     double limit_us = 0;                              ///< the target
     bool missed = false;                              ///< by the last observation
+    std::deque<double> wanted = {};  ///< CPUs that others run on or wait for, in the last steps
   };
   struct Sample {
     std::optional<double> wait_us;
+    /// All sampled threads, each at most what it can have waited since the last step: a wait is
+    /// booked when it ends.
+    std::chrono::nanoseconds waited{0};
     bool worked = false;
   };
 
@@ -73,7 +78,11 @@ class ControlLoop {
   [[nodiscard]] bool due(const Target& target, core::Moment now) const;
   void step(core::RegistrationId id, Target& target, core::Moment now,
             const ports::MachineTimes& machine);
-  [[nodiscard]] static Sample sample(Target& target);
+  [[nodiscard]] static Sample sample(Target& target, std::chrono::nanoseconds passed);
+  [[nodiscard]] static double rival_of(Target& target, const Sample& seen,
+                                       std::chrono::nanoseconds own, core::Moment passed,
+                                       const ports::MachineTimes& before,
+                                       const ports::MachineTimes& machine);
   [[nodiscard]] std::chrono::nanoseconds own_time(Target& target);
   [[nodiscard]] std::size_t threads_each() const;
 

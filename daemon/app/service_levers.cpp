@@ -12,6 +12,7 @@ core::Rung rung_of(const core::LeverStatus& status) {
   // While it is being written it is pending.
   rung.available =
       status.outcome == core::Outcome::applied || status.outcome == core::Outcome::pending;
+  rung.being_written = status.outcome == core::Outcome::pending;
   if (!rung.available)
     rung.why_not =
         status.detail.empty() ? std::string(core::to_string(status.outcome)) : status.detail;

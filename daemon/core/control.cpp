@@ -158,6 +158,7 @@ ControlOutput Controller::step(const ControlInput& input) {
       let_go(input.now, output, "nothing is observed any more");
     enter(ControlState::failsafe, output, ": nothing is observed");
   } else {
+    await_writing(input);
     observe(input);
     if (test_.verdict() != Verdict::violates) measuring_before_ = false;
     if (experiment_)
@@ -171,6 +172,14 @@ ControlOutput Controller::step(const ControlInput& input) {
   output.state = state_;
   output.engaged = engaged_;
   return output;
+}
+
+/// systemd is one of those that have to wait for a CPU: it took 0.7 s on a slow machine.
+void Controller::await_writing(const ControlInput& input) {
+  if (!experiment_) return;
+  const auto rung = std::ranges::find(input.rungs, experiment_->rung, &Rung::name);
+  if (rung != input.rungs.end() && rung->being_written)
+    experiment_->settled = input.now + rung->settle;
 }
 
 void Controller::observe(const ControlInput& input) {

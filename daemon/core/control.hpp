@@ -44,6 +44,8 @@ struct Rung {
   bool needs_rival = true;  ///< acts only against others: useless where there is no contention
   Moment settle{200};       ///< from asking until its effect can be seen
   double watts = 0;         ///< what it costs while engaged
+  /// What was asked last is not in force yet: nothing can be seen of it, and it settles from then.
+  bool being_written = false;
 
   bool operator==(const Rung&) const = default;
 };
@@ -151,6 +153,7 @@ class Controller {
   [[nodiscard]] bool may_change(const std::string& name, Moment now);
   [[nodiscard]] const Rung* next_rung(const ControlInput& input);
   [[nodiscard]] std::string saturation(const ControlInput& input);
+  void await_writing(const ControlInput& input);
   void observe(const ControlInput& input);
   void drop_unavailable(const ControlInput& input, ControlOutput& output);
   void conclude(const ControlInput& input, ControlOutput& output);

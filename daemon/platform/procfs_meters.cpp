@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <string>
 
 #include "platform/errno_error.hpp"
@@ -34,6 +35,16 @@ std::optional<nanoseconds> take_nanoseconds(std::string_view& text) {
   if (!value || *value > static_cast<std::uint64_t>(nanoseconds::max().count()))
     return std::nullopt;
   return nanoseconds(static_cast<std::int64_t>(*value));
+}
+
+/// Kept open from the first reading on; at most one buffer of it.
+core::Result<std::string_view> read_again(UniqueFd& fd, const char* path,
+                                          std::array<char, 256>& buffer) {
+  if (!fd) fd.reset(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return tl::unexpected(errno_error(errno, "open", path));
+  const auto size = ::pread(fd.get(), buffer.data(), buffer.size(), 0);
+  if (size < 0) return tl::unexpected(errno_error(errno, "read", path));
+  return std::string_view(buffer.data(), static_cast<std::size_t>(size));
 }
 
 class ProcfsThreadMeter final : public ports::ThreadMeter {
@@ -68,6 +79,18 @@ std::optional<ports::ThreadTimes> parse_schedstat(std::string_view text) {
   return ports::ThreadTimes{*ran, *waited, *slices};
 }
 
+std::optional<std::uint32_t> parse_runnable(std::string_view text) {
+  for (int average = 0; average < 3; ++average) {
+    const auto blank = text.find(' ');
+    if (blank == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(blank + 1);
+  }
+  const auto running = take_number(text);
+  if (!running || !text.starts_with('/') || *running > std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
+  return static_cast<std::uint32_t>(*running);
+}
+
 std::optional<ports::MachineTimes> parse_machine_stat(std::string_view text,
                                                       long ticks_per_second) {
   constexpr std::size_t kIdle = 3;
@@ -85,7 +108,7 @@ std::optional<ports::MachineTimes> parse_machine_stat(std::string_view text,
   }
   const auto tick = nanoseconds(std::chrono::seconds(1)) / ticks_per_second;
   return ports::MachineTimes{static_cast<std::int64_t>(all - idle) * tick,
-                             static_cast<std::int64_t>(all) * tick};
+                             static_cast<std::int64_t>(all) * tick, 0};
 }
 
 core::Result<std::unique_ptr<ports::ThreadMeter>> ProcfsMeters::open(core::Pid pid, core::Tid tid) {
@@ -130,16 +153,15 @@ core::Result<nanoseconds> ProcfsMeters::process(core::Pid pid) {
 }
 
 core::Result<ports::MachineTimes> ProcfsMeters::machine() {
-  if (!stat_) stat_.reset(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
-  if (!stat_) return tl::unexpected(errno_error(errno, "open", "/proc/stat"));
-  std::array<char, 256> text{};
-  const auto size = ::pread(stat_.get(), text.data(), text.size(), 0);
-  if (size < 0) return tl::unexpected(errno_error(errno, "read", "/proc/stat"));
+  std::array<char, 256> buffer{};
+  const auto text = read_again(stat_, "/proc/stat", buffer);
+  if (!text) return tl::unexpected(text.error());
   static const long ticks = ::sysconf(_SC_CLK_TCK);
-  const auto times =
-      parse_machine_stat(std::string_view(text.data(), static_cast<std::size_t>(size)), ticks);
+  auto times = parse_machine_stat(*text, ticks);
   if (!times)
     return core::fail(core::ErrorCode::failed, "read", "/proc/stat", "it has another form");
+  const auto load = read_again(loadavg_, "/proc/loadavg", buffer);
+  if (load) times->runnable = parse_runnable(*load).value_or(0);
   return *times;
 }
 

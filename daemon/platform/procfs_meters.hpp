@@ -16,6 +16,9 @@ namespace apusched::platform {
 [[nodiscard]] std::optional<ports::MachineTimes> parse_machine_stat(std::string_view text,
                                                                     long ticks_per_second);
 
+/// The runnable threads of /proc/loadavg: "0.20 0.18 0.12 1/80 11206".
+[[nodiscard]] std::optional<std::uint32_t> parse_runnable(std::string_view text);
+
 /// CPU time of a process since its start, by its CPU clock. A zombie still has one.
 [[nodiscard]] core::Result<std::chrono::nanoseconds> cpu_time_of(core::Pid pid);
 
@@ -30,7 +33,8 @@ class ProcfsMeters final : public ports::Meters {
   [[nodiscard]] core::Result<ports::MachineTimes> machine() override;
 
  private:
-  UniqueFd stat_;  ///< /proc/stat, kept open
+  UniqueFd stat_;     ///< /proc/stat, kept open
+  UniqueFd loadavg_;  ///< /proc/loadavg, likewise
 };
 
 }  // namespace apusched::platform

@@ -29,6 +29,9 @@ class ThreadMeter {
 struct MachineTimes {
   std::chrono::nanoseconds busy{0};  ///< all CPUs
   std::chrono::nanoseconds all{0};   ///< busy and idle
+  /// Threads that run or want to at this moment, the reader included. Who is starved uses no CPU,
+  /// but is among them.
+  std::uint32_t runnable = 0;
 };
 
 class Meters {

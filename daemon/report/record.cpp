@@ -49,6 +49,7 @@ Json to_json(const core::ControlInput& input) {
                      {"why_not", rung.why_not},
                      {"needs_rival", rung.needs_rival},
                      {"settle", rung.settle.count()},
+                     {"being_written", rung.being_written},
                      {"watts", rung.watts}});
   return {{"now", input.now.count()},
           {"working", input.working},
@@ -69,7 +70,8 @@ core::ControlInput input_from(const Json& json) {
   input.rival = json.at("rival");
   for (const auto& rung : json.at("rungs"))
     input.rungs.push_back({rung.at("name"), rung.at("available"), rung.at("why_not"),
-                           rung.at("needs_rival"), Moment(rung.at("settle")), rung.at("watts")});
+                           rung.at("needs_rival"), Moment(rung.at("settle")), rung.at("watts"),
+                           rung.at("being_written")});
   return input;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "platform/proc_parse.hpp"
+#include "platform/procfs_meters.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace apusched::platform;
@@ -20,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (path && (!path->starts_with('/') || path->find("/../") != std::string::npos)) std::abort();
   static_cast<void>(parse_pidfd_info(text));
   static_cast<void>(parse_schedstat_run(text));
+  static_cast<void>(parse_schedstat(text));
+  static_cast<void>(parse_runnable(text));
+  static_cast<void>(parse_machine_stat(text, 100));
   static_cast<void>(parse_children(text));
   static_cast<void>(parse_status_uid(text));
   static_cast<void>(parse_status_tgid(text));

@@ -86,9 +86,10 @@ the_loop_raises_the_slice() {
   check "untouched, both get about half of the CPU" even_shares
   check "register the critical one" apuschedctl register "$pid" -p llm-interactive
   check "its slice is raised" eventually property_is apu-left.slice CPUWeight 10000
-  check "status says so" eventually outcome_is "$pid" slice_weight applied
+  check "status says so" eventually says "acts against what is beside apu-left.slice" apuschedctl status
   check "the slice that both are in is left alone" property_is apu.slice CPUWeight "[not set]"
   check "its share follows" share_between 2000 1000000
+  check "the loop holds it, however little the rival gets" property_is apu-left.slice CPUWeight 10000
   start_unit neighbour apu-left.slice sleep infinity
   check "for another unit's sake it goes back" eventually property_is apu-left.slice CPUWeight "[not set]"
   systemctl stop neighbour

@@ -49,6 +49,55 @@ TEST_F(ControlLoopTest, a_thread_that_computes_is_on_target_while_only_short_wor
   EXPECT_EQ(autogroup(), -20);
 }
 
+TEST_F(ControlLoopTest, a_rival_that_the_lever_starves_has_not_gone) {
+  start();
+  engine(50);
+  // One thread that computes on a machine with two CPUs, and hogs: after the lever they get
+  // nothing.
+  const auto compute = [&](int ticks, bool starved, std::uint32_t hogs) {
+    for (int i = 0; i < ticks; ++i) {
+      meters_.machine_times.runnable = 2 + hogs;
+      meters_.work(50, 10, starved ? 0us : 4ms, starved ? 10ms : 6ms);
+      run(config_.control.tick, -1ns, hogs > 0 && !starved ? 0.7 : 0.02);
+    }
+  };
+  compute(10, true, 0);
+  for (int i = 0; i < 10 && autogroup() != -20; ++i) compute(1, false, 4);
+  ASSERT_EQ(autogroup(), -20);
+  compute(30, true, 4);
+  EXPECT_EQ(autogroup(), -20);
+  EXPECT_TRUE(told(What::kept));
+  EXPECT_FALSE(told(What::released));
+  compute(10, true, 0);
+  EXPECT_EQ(autogroup(), -10);
+}
+
+TEST_F(ControlLoopTest, a_wait_that_is_booked_late_hides_no_rival) {
+  start();
+  engine(50);
+  meters_.machine_times.runnable = 3;  // the daemon, the thread, and one that gets nothing
+  run(500ms, 2ms, 0.9);
+  ASSERT_EQ(autogroup(), -20);
+  for (int i = 0; i < 20; ++i) {
+    meters_.work(50, 400, i % 2 == 1 ? 500us : 0us, 5us);
+    run(config_.control.tick, -1ns, 0.02);
+  }
+  EXPECT_TRUE(told(What::kept));
+  EXPECT_FALSE(told(What::inconclusive));
+}
+
+TEST_F(ControlLoopTest, what_wants_the_cpu_for_a_moment_is_no_rival) {
+  start();
+  engine(50);
+  run(500ms, 2ms, 0.9);
+  ASSERT_EQ(autogroup(), -20);
+  for (int i = 0; i < 15; ++i) {
+    meters_.machine_times.runnable = i % 3 == 0 ? 1 : 3;
+    run(config_.control.tick, 6us, 0.02);
+  }
+  EXPECT_EQ(autogroup(), -10);
+}
+
 TEST_F(ControlLoopTest, threads_that_wait_for_each_other_have_nobody_to_be_helped_against) {
   start();
   const auto id = engine(50);

@@ -150,6 +150,22 @@ TEST(Controller, climbs_until_the_target_is_met) {
   EXPECT_EQ(plant.last.state, ControlState::meeting);
 }
 
+TEST(Controller, does_not_judge_a_lever_before_it_is_in_force) {
+  Controller controller(Plant::with_target());
+  Moment asked{0};
+  std::vector<What> said;
+  for (Moment now{0}; now < 5s; now += kTick) {
+    const bool written = asked != Moment{0} && now - asked >= 1500ms;
+    auto rung = lever("weight").rung;
+    rung.being_written = asked != Moment{0} && !written;
+    const auto output = controller.step({now, true, written ? 0.1 : 5.0, 0.9, {rung}});
+    if (asked == Moment{0} && !output.engaged.empty()) asked = now;
+    for (const auto& event : output.events) said.push_back(event.what);
+  }
+  EXPECT_NE(std::ranges::find(said, What::kept), said.end());
+  EXPECT_EQ(std::ranges::find(said, What::undone), said.end());
+}
+
 TEST(Controller, undoes_a_lever_without_effect_and_does_not_try_it_again_soon) {
   Plant plant({lever("placebo", 0.0), lever("weight")});
   plant.run(25s, 0.9);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "platform/procfs_meters.hpp"
+
 namespace apusched::platform {
 namespace {
 
@@ -96,6 +98,13 @@ TEST(ParseSmallTexts, take_what_is_whole_and_nothing_else) {
   EXPECT_FALSE(parse_status_uid("Name:\tUid:\t0\n"));
   EXPECT_FALSE(parse_status_uid("Uid:\t-1\n"));
   EXPECT_EQ(parse_status_tgid("Name:\tx\nTgid:\t42\n")->value(), 42);
+}
+
+TEST(ParseLoadavg, reads_how_many_threads_are_runnable) {
+  EXPECT_EQ(parse_runnable("0.20 0.18 0.12 7/80 11206\n"), 7U);
+  for (const auto* text : {"", "0.20 0.18 0.12", "0.20 0.18 0.12 7", "0.20 0.18 0.12 -1/80 1",
+                           "0.20 0.18 0.12 4294967296/80 1", "a b c d/e"})
+    EXPECT_FALSE(parse_runnable(text)) << text;
 }
 
 }  // namespace
