@@ -31,9 +31,10 @@ core::Pid own_pid() {
 /// A child that waits to be killed.
 class Child {
  public:
-  Child() : pid_(::fork()) {
+  explicit Child(bool in_own_session = false) : pid_(::fork()) {
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (in_own_session) ::setsid();
       for (;;) ::pause();
     }
   }
@@ -53,11 +54,13 @@ class Child {
 TEST(Groups, of_a_session_are_found) {
   ProcfsProcesses processes;
   Child child;  // in the session of this process
+  Child stranger(true);
+  while (::getsid(stranger.pid().value()) != stranger.pid().value()) std::this_thread::yield();
   const auto group = processes.sharing_group(own_pid());
   ASSERT_TRUE(group);
   EXPECT_NE(std::ranges::find(*group, own_pid()), group->end());
   EXPECT_NE(std::ranges::find(*group, child.pid()), group->end());
-  EXPECT_EQ(std::ranges::find(*group, core::Pid::of<2>()), group->end());  // a kernel thread's
+  EXPECT_EQ(std::ranges::find(*group, stranger.pid()), group->end());
 }
 
 /// A cgroup v2 tree of plain files.
