@@ -9,6 +9,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   Options options;
   options.gpu_helper = std::string(APUSCHED_LIBEXECDIR) + "/apusched-gpu-helper";
   options.gpu_write = std::string(APUSCHED_LIBEXECDIR) + "/apusched-gpu-write";
+  options.freezer = std::string(APUSCHED_LIBEXECDIR) + "/apusched-freezer";
   options.agent_library = APUSCHED_AGENT_LIBRARY;
   CLI::App app("Keeps GPU dispatch latency low for AI inference on AMD APUs.", "apuschedd");
   app.set_version_flag("--version", std::string("apuschedd ") + APUSCHED_VERSION);
@@ -19,9 +20,11 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
                "Put back what a daemon that is gone left changed, and exit");
   app.add_option("--bus", options.bus, "system, session, or the address of a bus");
   app.add_option("--sysfs-root", options.sysfs_root, "Where to look for sysfs");
+  app.add_option("--cgroup-root", options.cgroup_root, "Where to look for cgroup file systems");
   app.add_option("--runtime-dir", options.runtime_dir, "Where the ledger is kept (a tmpfs)");
   app.add_option("--gpu-helper", options.gpu_helper, "Program that owns the GPU runtime");
   app.add_option("--gpu-write", options.gpu_write, "Program that writes performance levels");
+  app.add_option("--freezer", options.freezer, "Program that stops background units");
   app.add_option("--agent-library", options.agent_library, "What apuschedctl run loads");
   app.add_option("--systemd-control-dir", options.systemd_control_dir,
                  "Where systemd keeps runtime drop-ins");

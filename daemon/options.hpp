@@ -26,9 +26,11 @@ struct Options {
   bool restore = false;
   std::string bus = "system";
   std::string sysfs_root = "/sys";
+  std::string cgroup_root = "/sys/fs/cgroup";
   std::string runtime_dir = "/run/apusched";
   std::string gpu_helper;
   std::string gpu_write;
+  std::string freezer;
   std::string agent_library;
   std::string record;
   std::string replay;

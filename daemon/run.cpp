@@ -15,6 +15,7 @@
 #include "bus/server.hpp"
 #include "platform/agent_socket.hpp"
 #include "platform/file_ledger_store.hpp"
+#include "platform/freezer_process.hpp"
 #include "platform/gpu_helper_process.hpp"
 #include "platform/gpu_level_writer.hpp"
 #include "platform/gpu_topology.hpp"
@@ -105,6 +106,8 @@ class Daemon {
     levels_ = std::make_unique<platform::LevelWriterProcess>(
         *loop_, platform::LevelWriterOptions{options_.gpu_write, options_.sysfs_root,
                                              config_.gpu.write_deadline, options_.dry_run});
+    freezer_ = std::make_unique<platform::FreezerProcess>(
+        *loop_, platform::FreezerOptions{options_.freezer, options_.cgroup_root});
     const auto make_helper = [this](const ports::GpuFacts& gpu) {
       platform::HelperProcessOptions helper{
           {options_.gpu_helper, gpu.pci, options_.sysfs_root, config_.gpu.helper_user}};
@@ -113,7 +116,8 @@ class Daemon {
     };
     service_ = std::make_unique<app::Service>(
         app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
-                   make_helper, open_agent_socket(), &meters_, recorder_.get(), &power_},
+                   make_helper, open_agent_socket(), &meters_, recorder_.get(), &power_,
+                   freezer_.get()},
         config_, options_.dry_run);
   }
 
@@ -174,7 +178,7 @@ class Daemon {
   std::unique_ptr<platform::FileLedgerStore> store_;
   std::unique_ptr<sdbus::IConnection> connection_;
   std::optional<bus::LoopAttachment> attachment_;
-  platform::ProcfsProcesses processes_;
+  platform::ProcfsProcesses processes_{options_.cgroup_root};
   platform::LinuxScheduler scheduler_;
   platform::ProcfsMeters meters_;
   platform::SysfsPower power_{options_.sysfs_root};
@@ -182,6 +186,7 @@ class Daemon {
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;
   std::unique_ptr<platform::LevelWriterProcess> levels_;
+  std::unique_ptr<platform::FreezerProcess> freezer_;
   std::unique_ptr<platform::AgentSocket> agents_;
   std::unique_ptr<app::Service> service_;
   std::unique_ptr<bus::Server> server_;

@@ -291,6 +291,13 @@ class BusClient final : public DaemonClient {
     return failed(error);
   }
 
+  Outcome<AdmissionView> admission(const std::string& profile) override try {
+    auto [admits, wait_ms, why] = manager_.GetAdmission(profile);
+    return AdmissionView{admits, std::chrono::milliseconds(wait_ms), std::move(why)};
+  } catch (const sdbus::Error& error) {
+    return failed(error);
+  }
+
   Outcome<void> unregister(const std::string& object_path) override try {
     manager_.Unregister(sdbus::ObjectPath(object_path));
     return {};

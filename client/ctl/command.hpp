@@ -24,6 +24,7 @@ struct Session {
   std::ostream& notes = std::cerr;
   /// Replaces this process; answers only where that failed.
   std::function<Failure(const std::vector<std::string>&, const Environment&)> launch = &ctl::launch;
+  std::function<void(std::chrono::milliseconds)> pause = &ctl::pause;
 };
 
 using Action = std::function<Outcome<void>(Session&)>;

@@ -36,6 +36,8 @@ class DaemonClient {
   [[nodiscard]] virtual Outcome<std::vector<HistoryLine>> history(std::uint32_t count) = 0;
   [[nodiscard]] virtual Outcome<std::map<std::string, std::string>> launch_environment(
       const std::string& profile, bool agent) = 0;
+  /// Whether a program with this profile may be started now.
+  [[nodiscard]] virtual Outcome<AdmissionView> admission(const std::string& profile) = 0;
   [[nodiscard]] virtual Outcome<void> unregister(const std::string& object_path) = 0;
 };
 

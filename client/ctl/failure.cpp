@@ -54,6 +54,9 @@ class Unreachable final : public DaemonClient {
                                                                  bool /*agent*/) override {
     return tl::unexpected(why_);
   }
+  Outcome<AdmissionView> admission(const std::string& /*profile*/) override {
+    return tl::unexpected(why_);
+  }
   Outcome<void> unregister(const std::string& /*object_path*/) override {
     return tl::unexpected(why_);
   }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
+#include <thread>
 
 namespace apusched::ctl {
 namespace {
@@ -52,6 +53,10 @@ Failure launch(const std::vector<std::string>& command, const Environment& set) 
   const int error = errno;
   return {error == ENOENT ? ExitCode::command_not_found : ExitCode::command_not_started,
           "cannot start " + command.front() + ": " + std::generic_category().message(error)};
+}
+
+void pause(std::chrono::milliseconds time) {
+  std::this_thread::sleep_for(time);
 }
 
 }  // namespace apusched::ctl

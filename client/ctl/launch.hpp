@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -29,5 +30,8 @@ struct LaunchPlan {
 
 /// Replaces this process by `command`, found by PATH. Answers only where that failed.
 [[nodiscard]] Failure launch(const std::vector<std::string>& command, const Environment& set);
+
+/// Does nothing for so long.
+void pause(std::chrono::milliseconds time);
 
 }  // namespace apusched::ctl

@@ -61,6 +61,12 @@ struct HistoryLine {
   double after_us = 0;
 };
 
+struct AdmissionView {
+  bool admits = true;
+  std::chrono::milliseconds wait{0};  ///< at most
+  std::string why;
+};
+
 struct ExplainLine {
   std::string what;
   std::string value;

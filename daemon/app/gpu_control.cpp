@@ -17,6 +17,8 @@ constexpr core::Moment kLetGo = 10s;
 /// than quick. With ten before and ten after, chance alone reaches this once in about eighty times.
 constexpr std::uint32_t kCompared = 10;
 constexpr double kSuperiority = 0.8;
+/// On CPUs, between two scans.
+constexpr auto kWorks = 1ms;
 /// While it is not known what is good and nobody is in the way, everything is.
 constexpr double kAnything = 1e12;
 
@@ -53,6 +55,7 @@ void GpuControl::follow() {
   for (auto item = targets_.begin(); item != targets_.end();) {
     const bool stays = std::ranges::find(there, item->first) != there.end();
     changed |= !stays && !item->second.steering.engaged().empty();
+    if (!stays && want_held_back_) want_held_back_(item->first, false);
     item = stays ? std::next(item) : targets_.erase(item);
   }
   for (const auto id : there)
@@ -98,6 +101,24 @@ void GpuControl::tick() {
   if (changed) press();
 }
 
+/// Those of a lower class on the same GPUs that nobody measures: while they run, they are taken to
+/// keep the GPU busy.
+std::vector<core::GpuParty> GpuControl::without_agent(const Registration& self,
+                                                      const Parties& parties) const {
+  std::vector<core::GpuParty> result;
+  for (const auto& [id, registration] : registrations_) {
+    const auto work_class = registration.profile.work_class;
+    if (work_class >= self.profile.work_class || ran_lately(registration) < kWorks) continue;
+    const bool shares = std::ranges::any_of(
+        registration.gpus, [&](const std::string& gpu) { return self.gpus.contains(gpu); });
+    const bool is_measured = std::ranges::any_of(parties, [&, other = id](const auto& here) {
+      return std::ranges::find(here.second, other, &core::GpuParty::id) != here.second.end();
+    });
+    if (shares && !is_measured) result.push_back({id, work_class, {}, false, {}, 1.0});
+  }
+  return result;
+}
+
 bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
                       const Parties& parties) {
   const core::GpuParty* self = nullptr;
@@ -111,7 +132,9 @@ bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
     beside.insert(beside.end(), here.begin(), here.end());
   }
   if (self == nullptr) return false;
-  const auto allowed = registrations_.at(id).profile.target_dispatch;
+  const auto& registration = registrations_.at(id);
+  for (auto& party : without_agent(registration, parties)) beside.push_back(party);
+  const auto allowed = registration.profile.target_dispatch;
   const auto seen = agents_.take(id);
   core::ControlInput input{now, seen.worked, seen.wait_us, core::rivalry(beside, *self), {}};
   const bool disturbed = input.rival >= core::ControlSettings{}.rival_floor;
@@ -120,7 +143,16 @@ bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
   const bool known = target.baseline.undisturbed().has_value();
   input.target = known || disturbed ? target.baseline.target(*allowed, target.explored) : kAnything;
   input.rungs = core::gpu_rungs(beside, *self, priority_acts);
+  const auto state = target.steering.state();
+  const bool misses =
+      state == core::ControlState::violating || state == core::ControlState::saturated;
+  if (hold_back_rungs_)
+    for (auto& rung : hold_back_rungs_(id, misses)) input.rungs.push_back(std::move(rung));
   const bool changed = target.steering.step(input);
+  if (changed && want_held_back_)
+    want_held_back_(id, std::ranges::find(target.steering.engaged(),
+                                          core::to_string(core::LeverKind::freezer)) !=
+                            target.steering.engaged().end());
   target.explored |= target.steering.state() == core::ControlState::saturated;
   return changed;
 }

@@ -30,6 +30,14 @@ class GpuControl {
   GpuControl(AgentWatch& agents, ControlBook& book, ports::EventLoop& loop,
              const core::Config& config, const Registrations& registrations);
   void on_pressed(Pressed pressed) { pressed_ = std::move(pressed); }
+  /// The rungs by which units of others are stopped (app::HoldBack); `needed`: one may be tried
+  /// now.
+  using HoldBackRungs = std::function<std::vector<core::Rung>(core::RegistrationId, bool needed)>;
+  using WantHeldBack = std::function<void(core::RegistrationId, bool wanted)>;
+  void on_hold_back(HoldBackRungs rungs, WantHeldBack want) {
+    hold_back_rungs_ = std::move(rungs);
+    want_held_back_ = std::move(want);
+  }
   void set_gpus(const std::vector<ports::GpuFacts>& gpus);
 
   /// Once per scan and after each registration.
@@ -51,6 +59,8 @@ class GpuControl {
   [[nodiscard]] bool step(core::RegistrationId id, Target& target, core::Moment now,
                           const Parties& parties);
   void press();
+  [[nodiscard]] std::vector<core::GpuParty> without_agent(const Registration& self,
+                                                          const Parties& parties) const;
 
   AgentWatch& agents_;
   ControlBook& book_;
@@ -58,6 +68,8 @@ class GpuControl {
   const core::Config& config_;
   const Registrations& registrations_;
   Pressed pressed_;
+  HoldBackRungs hold_back_rungs_;
+  WantHeldBack want_held_back_;
   std::map<core::PciAddress, bool> priority_acts_;
   std::map<core::RegistrationId, Target> targets_;
   std::unique_ptr<ports::Subscription> timer_;

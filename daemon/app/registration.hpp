@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -53,6 +54,13 @@ struct Registration {
   std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
   std::string strong_nice_refused = {};  ///< why; it is then not tried again
 };
+
+/// Between the last two scans, on CPUs, all members together.
+[[nodiscard]] inline std::chrono::nanoseconds ran_lately(const Registration& registration) {
+  std::uint64_t ran = 0;
+  for (const auto& [pid, member] : registration.members) ran += member.ran;
+  return std::chrono::nanoseconds(ran);
+}
 
 [[nodiscard]] inline bool is_engaged(const Registration& registration, core::LeverKind kind) {
   return std::ranges::find(registration.engaged, core::to_string(kind)) !=

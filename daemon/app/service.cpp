@@ -11,9 +11,13 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kStopDeadline = 5s;
+constexpr core::Moment kQuietBeforeAdmission = 2s;
 /// (uid_t)-1 is nobody's.
 constexpr std::uint32_t kUnknownUser = 0xffffffffU;
 constexpr std::string_view kRegister = "register process";
+constexpr std::array kShared{core::LeverKind::autogroup, core::LeverKind::cpu_weight,
+                             core::LeverKind::io_weight, core::LeverKind::performance_level,
+                             core::LeverKind::freezer};
 
 std::string names_of(const std::map<std::string, core::Profile>& profiles) {
   std::string names;
@@ -43,6 +47,7 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
       level_backend_(ports_.levels),
+      freezer_backend_(ports_.freezer),
       autogroup_(core::LeverKind::autogroup, autogroup_backend_, book_, ports_.loop, ports_.report,
                  dry_run),
       cpu_weight_(core::LeverKind::cpu_weight, cpu_backend_, book_, ports_.loop, ports_.report,
@@ -51,15 +56,18 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
                  dry_run),
       level_(core::LeverKind::performance_level, level_backend_, book_, ports_.loop, ports_.report,
              dry_run),
+      freezer_(core::LeverKind::freezer, freezer_backend_, book_, ports_.loop, ports_.report,
+               dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
       control_(ports_.meters, book_of_control_, ports_.loop, config_),
       gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
       level_control_(gpu_watch_, ports_.power, book_of_control_, ports_.loop, config_),
-      neighbours_(ports_.processes, ports_.meters, ports_.loop) {
-  for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
-                          core::LeverKind::io_weight, core::LeverKind::performance_level})
+      neighbours_(ports_.processes, ports_.meters, ports_.loop),
+      hold_back_(ports_.freezer, freezer_, config_, registrations_),
+      admission_(kQuietBeforeAdmission) {
+  for (const auto kind : kShared)
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
   gpu_watch_.on_changed([this](const core::PciAddress& gpu) {
     if (observer_ != nullptr) observer_->on_gpu_changed(gpu);
@@ -75,9 +83,12 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     hold_strongly(id, engaged);
   });
   gpu_control_.on_pressed([this] { follow_agents(); });
-  book_of_control_.on_state([this](core::RegistrationId id) {
-    if (observer_ != nullptr) observer_->on_changed(id);
-  });
+  gpu_control_.on_hold_back(
+      [this](core::RegistrationId id, bool needed) { return hold_back_.rungs(id, needed); },
+      [this](core::RegistrationId id, bool wanted) {
+        hold_back_.want(id, core::Latency::dispatch, wanted);
+      });
+  book_of_control_.on_state([this](core::RegistrationId id) { control_state_changed(id); });
 }
 
 void Service::agents_changed() {
@@ -96,6 +107,8 @@ SharedLever& Service::lever(core::LeverKind kind) {
       return cpu_weight_;
     case core::LeverKind::io_weight:
       return io_weight_;
+    case core::LeverKind::freezer:
+      return freezer_;
     default:
       return level_;
   }
@@ -107,9 +120,7 @@ core::Result<void> Service::start() {
     if (auto loaded = book_.load(); !loaded) return loaded;
     for (const auto& part : thread_parts()) part.lever.restore_leftovers();
     await_stragglers();
-    for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
-                            core::LeverKind::io_weight, core::LeverKind::performance_level})
-      lever(kind).restore_leftovers();
+    for (const auto kind : kShared) lever(kind).restore_leftovers();
   }
   gpu_watch_.discover();
   std::vector<ports::GpuFacts> gpus;
@@ -282,6 +293,7 @@ void Service::follow_up(core::RegistrationId id) {
   follow_agents_of(registration);
   if (agent_watch_.count() > 0) follow_agents();
   control_.begin(registration);
+  hold_back_.follow();
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -296,6 +308,8 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   release_shared(registration);
   control_.end(id);
   gpu_control_.end(id);
+  hold_back_.end(id);
+  admission_.note(id, false, moment());
   if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
   with_agents_.erase(id);
   neighbours_.forget(id);

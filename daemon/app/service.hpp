@@ -13,6 +13,7 @@
 #include "app/control_loop.hpp"
 #include "app/gpu_control.hpp"
 #include "app/gpu_watch.hpp"
+#include "app/hold_back.hpp"
 #include "app/ledger_book.hpp"
 #include "app/level_control.hpp"
 #include "app/lever_backends.hpp"
@@ -21,6 +22,7 @@
 #include "app/shared_lever.hpp"
 #include "app/thread_lever.hpp"
 #include "app/views.hpp"
+#include "core/admission.hpp"
 #include "core/config.hpp"
 #include "core/launch_environment.hpp"
 
@@ -41,6 +43,7 @@ struct Ports {
   ports::Meters* meters = nullptr;           ///< null: nothing is controlled
   ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
   ports::PowerSource* power = nullptr;       ///< null: power is never to be saved
+  ports::Freezer* freezer = nullptr;         ///< null: nothing is frozen
 };
 
 /// Hears of changes; called after the state has changed.
@@ -93,6 +96,8 @@ class Service {
   [[nodiscard]] std::chrono::steady_clock::time_point now() const { return ports_.loop.now(); }
   [[nodiscard]] core::Result<std::map<std::string, std::string>> launch_environment(
       const std::string& profile, core::LaunchOptions options) const;
+  /// `not_found` for a profile that is not there.
+  [[nodiscard]] core::Result<AdmissionView> admission(const std::string& profile) const;
   [[nodiscard]] bool dry_run() const { return dry_run_; }
   /// Nothing of ours is left in the system.
   [[nodiscard]] bool clean() const;
@@ -153,6 +158,9 @@ class Service {
   void follow_agents();
   void follow_agents_of(Registration& registration);
   void shared_changed(core::LeverKind kind, const std::string& id);
+  void control_state_changed(core::RegistrationId id);
+  [[nodiscard]] core::Moment moment() const;
+  void freezer_changed(const std::string& unit);
   void set_status(Registration& registration, core::LeverStatus status);
   [[nodiscard]] SharedLever& lever(core::LeverKind kind);
 
@@ -189,10 +197,12 @@ class Service {
   WeightBackend cpu_backend_;
   WeightBackend io_backend_;
   LevelBackend level_backend_;
+  FreezerBackend freezer_backend_;
   SharedLever autogroup_;
   SharedLever cpu_weight_;
   SharedLever io_weight_;
   SharedLever level_;
+  SharedLever freezer_;
   GpuWatch gpu_watch_;
   AgentWatch agent_watch_;
   ControlBook book_of_control_;
@@ -200,6 +210,8 @@ class Service {
   GpuControl gpu_control_;
   LevelControl level_control_;
   Neighbours neighbours_;
+  HoldBack hold_back_;
+  core::Admission admission_;
   bool agents_due_ = false;                     ///< follow_agents is about to run
   std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed
   Observer* observer_ = nullptr;

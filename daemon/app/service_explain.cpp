@@ -8,13 +8,13 @@
 namespace apusched::app {
 namespace {
 
-constexpr std::array kLevers{core::LeverKind::nice,        core::LeverKind::scheduling,
-                             core::LeverKind::io_class,    core::LeverKind::autogroup,
-                             core::LeverKind::cpu_weight,  core::LeverKind::slice_weight,
-                             core::LeverKind::io_weight,   core::LeverKind::performance_level,
-                             core::LeverKind::cu_mask,     core::LeverKind::queue_priority,
-                             core::LeverKind::serial,      core::LeverKind::queue_limit,
-                             core::LeverKind::memory_limit};
+constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::scheduling,
+                             core::LeverKind::io_class,     core::LeverKind::autogroup,
+                             core::LeverKind::cpu_weight,   core::LeverKind::slice_weight,
+                             core::LeverKind::io_weight,    core::LeverKind::performance_level,
+                             core::LeverKind::cu_mask,      core::LeverKind::queue_priority,
+                             core::LeverKind::serial,       core::LeverKind::queue_limit,
+                             core::LeverKind::memory_limit, core::LeverKind::freezer};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
   ExplainLine line{std::string(core::to_string(kind)), "left alone",
@@ -61,6 +61,39 @@ std::vector<ExplainLine> Service::explain(core::Pid pid) const {
   lines.push_back({"agent", agent ? "attached" : "none",
                    agent ? agent_text(*agent) : why_no_agent(registration)});
   return lines;
+}
+
+core::Moment Service::moment() const {
+  return std::chrono::duration_cast<core::Moment>(ports_.loop.now().time_since_epoch());
+}
+
+void Service::control_state_changed(core::RegistrationId id) {
+  const auto is_saturated = [](const std::optional<ControlView>& view) {
+    return view && view->state == core::to_string(core::ControlState::saturated);
+  };
+  const auto found = registrations_.find(id);
+  const bool counts = found != registrations_.end() &&
+                      found->second.profile.work_class != core::WorkClass::background;
+  admission_.note(
+      id, counts && (is_saturated(control_.view(id)) || is_saturated(gpu_control_.view(id))),
+      moment());
+  if (observer_ != nullptr) observer_->on_changed(id);
+}
+
+/// What runs already is never refused: to be registered is what makes it give way.
+core::Result<AdmissionView> Service::admission(const std::string& profile) const {
+  const auto named = profile_named(profile);
+  if (!named) return tl::unexpected(named.error());
+  const auto wait = config_.control.admission_wait;
+  const bool asks = named->work_class == core::WorkClass::background && wait.count() > 0;
+  if (!asks || admission_.open(moment())) return AdmissionView{};
+  const auto whose = admission_.closed_for();
+  const auto found = whose ? registrations_.find(*whose) : registrations_.end();
+  if (found == registrations_.end())
+    return AdmissionView{false, wait, "a process missed its target a moment ago"};
+  return AdmissionView{false, wait,
+                       "process " + core::to_string(found->second.key.pid) +
+                           " misses its target, and everything that can be done for it is done"};
 }
 
 core::Result<std::map<std::string, std::string>> Service::launch_environment(

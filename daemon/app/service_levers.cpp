@@ -73,6 +73,7 @@ std::vector<core::Rung> Service::rungs_of(core::RegistrationId id) {
     rungs.back().available = false;
     rungs.back().why_not = registration.strong_nice_refused;
   }
+  for (auto& rung : hold_back_.rungs(id, control_.misses(id))) rungs.push_back(std::move(rung));
   return rungs;
 }
 
@@ -93,6 +94,9 @@ void Service::hold_strongly(core::RegistrationId id, const std::vector<std::stri
   if (changed(core::LeverKind::cpu_weight) && !registration.unit.empty())
     cpu_weight_.hold(registration.unit, {id, wish_of(registration, core::LeverKind::cpu_weight)});
   if (changed(core::LeverKind::slice_weight)) hold_slices(registration);
+  if (changed(core::LeverKind::freezer))
+    hold_back_.want(id, core::Latency::cpu_wait,
+                    is_engaged(registration, core::LeverKind::freezer));
 }
 
 void Service::apply_autogroup(Registration& registration) {
@@ -210,7 +214,28 @@ void Service::follow_agents_of(Registration& registration) {
   if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
 }
 
+/// It is shown where the unit's processes are registered, not where somebody wants them stopped.
+void Service::freezer_changed(const std::string& unit) {
+  const auto state = hold_back_.holds(unit) ? freezer_.state(unit) : std::nullopt;
+  for (auto& [id, registration] : registrations_) {
+    if (registration.profile.work_class != core::WorkClass::background) continue;
+    if (core::unit_path_of(registration.placement.unified) != unit) continue;
+    if (state)
+      set_status(registration,
+                 {core::LeverKind::freezer, state->outcome, std::string(core::unit_name_of(unit)),
+                  std::to_string(config_.control.freeze_percent) + "%",
+                  state->detail.empty() ? "stopped for this share of the time while a process of a "
+                                          "higher class misses its target"
+                                        : state->detail});
+    else
+      registration.levers.erase(core::LeverKind::freezer);
+    if (observer_ != nullptr) observer_->on_changed(id);
+  }
+  finish_stop();
+}
+
 void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
+  if (kind == core::LeverKind::freezer) return freezer_changed(resource);
   const auto state = lever(kind).state(resource);
   for (auto& [id, registration] : registrations_) {
     const auto& profile = registration.profile;

@@ -8,7 +8,7 @@ namespace apusched::app {
 namespace {
 
 /// A process works when its threads ran for more than this share of the time since the last scan.
-constexpr std::uint64_t kIdleShare = 1000;
+constexpr int kIdleShare = 1000;
 constexpr std::uint32_t kMostRests = 20;
 /// Looked at in one scan, of those in which something can have changed: about 0.1 ms each. With
 /// more the scan of each becomes rarer.
@@ -56,6 +56,7 @@ void Service::scan() {
       if (const auto address = core::PciAddress::parse(gpu))
         worked[*address] |= works(registration);
   gpu_watch_.update(worked);
+  hold_back_.follow();
   follow_levels();
   follow_agents();
 }
@@ -193,10 +194,7 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
 bool Service::works(const Registration& registration) const {
   const auto interval =
       std::chrono::duration_cast<std::chrono::nanoseconds>(config_.limits.scan_interval);
-  const auto threshold = static_cast<std::uint64_t>(interval.count()) / kIdleShare;
-  std::uint64_t ran = 0;
-  for (const auto& [pid, member] : registration.members) ran += member.ran;
-  return ran > threshold;
+  return ran_lately(registration) > interval / kIdleShare;
 }
 
 }  // namespace apusched::app

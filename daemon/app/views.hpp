@@ -70,6 +70,13 @@ struct HistoryLine {
   double after_us = 0;
 };
 
+/// Whether a program may be started now.
+struct AdmissionView {
+  bool admits = true;
+  std::chrono::milliseconds wait{0};  ///< at most; then it may be started all the same
+  std::string why;                    ///< where it may not
+};
+
 /// One thing there is to say of a process.
 struct ExplainLine {
   std::string what;  ///< "class", "nice", …

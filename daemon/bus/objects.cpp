@@ -115,6 +115,12 @@ std::map<std::string, std::string> ManagerObject::GetLaunchEnvironment(const std
   return std::move(*environment);
 }
 
+std::tuple<bool, uint32_t, std::string> ManagerObject::GetAdmission(const std::string& profile) {
+  const auto admission = service_.admission(profile);
+  if (!admission) throw to_dbus(admission.error());
+  return {admission->admits, static_cast<std::uint32_t>(admission->wait.count()), admission->why};
+}
+
 std::string ManagerObject::GetEffectiveConfig() {
   return settings::to_yaml(service_.config());
 }

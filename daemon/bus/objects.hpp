@@ -57,6 +57,7 @@ class ManagerObject final : public sdbus::AdaptorInterfaces<org::apusched1::Mana
   std::vector<std::map<std::string, sdbus::Variant>> GetHistory(const uint32_t& count) override;
   std::map<std::string, std::string> GetLaunchEnvironment(const std::string& profile,
                                                           const bool& agent) override;
+  std::tuple<bool, uint32_t, std::string> GetAdmission(const std::string& profile) override;
   std::string GetEffectiveConfig() override;
   std::string Version() override { return version_; }
   std::string State() override;

@@ -92,6 +92,12 @@ struct ControlSection {
   std::uint32_t level_percent_per_watt = 1;  ///< how much faster each watt has to make dispatches
   bool level_on_battery = false;             ///< held also while the machine is to save power
   std::optional<Celsius> max_celsius;        ///< a hotter GPU is not held at a high level
+  /// Share of the time in which units that are wholly background are stopped, as the last thing
+  /// that is tried, 0..90; 0: never.
+  std::uint32_t freeze_percent = 0;
+  /// How long `apuschedctl run` keeps back background work while a target is out of reach; 0:
+  /// never.
+  std::chrono::milliseconds admission_wait{30000};
   bool operator==(const ControlSection&) const = default;
 };
 

@@ -71,15 +71,21 @@ std::string_view to_string(LeverKind kind) {
       return "io_class";
     case LeverKind::slice_weight:
       return "slice_weight";
+    case LeverKind::freezer:
+      return "freezer";
   }
   return "?";
 }
 
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {
-  constexpr std::array kKinds{
-      LeverKind::nice,      LeverKind::autogroup,         LeverKind::cpu_weight,
-      LeverKind::io_weight, LeverKind::performance_level, LeverKind::scheduling,
-      LeverKind::io_class};
+  constexpr std::array kKinds{LeverKind::nice,
+                              LeverKind::autogroup,
+                              LeverKind::cpu_weight,
+                              LeverKind::io_weight,
+                              LeverKind::performance_level,
+                              LeverKind::scheduling,
+                              LeverKind::io_class,
+                              LeverKind::freezer};
   for (const auto kind : kKinds)
     if (to_string(kind) == text) return kind;
   return std::nullopt;
@@ -92,6 +98,7 @@ std::string to_string(const LeverValue& value) {
   if (const auto* policy = std::get_if<SchedulingPolicy>(&value))
     return std::string(to_string(*policy));
   if (const auto* io = std::get_if<IoPriority>(&value)) return to_string(*io);
+  if (const auto* share = std::get_if<FrozenShare>(&value)) return to_string(*share);
   return std::string(to_string(std::get<PerformanceLevel>(value)));
 }
 
@@ -121,6 +128,10 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       const auto io = parse_io_priority(text);
       return io ? std::optional<LeverValue>(*io) : std::nullopt;
     }
+    case LeverKind::freezer: {
+      const auto share = FrozenShare::parse(text);
+      return share ? std::optional<LeverValue>(*share) : std::nullopt;
+    }
     default:
       break;
   }
@@ -139,6 +150,9 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
     return *x > *y;
   if (const auto *x = std::get_if<IoPriority>(&a), *y = std::get_if<IoPriority>(&b); x && y)
     return io_rank(*x) > io_rank(*y);
+  // What is held is the rest of the system: the more it is held back, the better for the holder.
+  if (const auto *x = std::get_if<FrozenShare>(&a), *y = std::get_if<FrozenShare>(&b); x && y)
+    return *x > *y;
   return false;
 }
 

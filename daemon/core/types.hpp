@@ -141,6 +141,10 @@ using Percent = Bounded<struct PercentTag, std::uint32_t, 1, 100>;
 /// Of a yardstick, which is 100: how much more than it is still good.
 using PercentOf = Bounded<struct PercentOfTag, std::uint32_t, 101, 1000>;
 
+/// Share of the time in which a unit is stopped by the freezer; 0: it runs. 100 is what somebody
+/// else does who freezes it; it is never asked for.
+using FrozenShare = Bounded<struct FrozenShareTag, std::uint32_t, 0, 100>;
+
 /// Of a GPU.
 using Celsius = Bounded<struct CelsiusTag, std::uint32_t, 40, 120>;
 

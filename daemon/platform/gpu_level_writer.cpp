@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <csignal>
 
 #include "gpu_helper/level_line.hpp"
+#include "platform/clean_spawn.hpp"
 #include "platform/errno_error.hpp"
 
 namespace apusched::platform {
@@ -49,36 +49,6 @@ std::vector<std::string> command_line(const LevelWriterOptions& options, const L
   return words;
 }
 
-/// Clean environment, default signals, own process group, no descriptor but its output.
-class SpawnSettings {
- public:
-  explicit SpawnSettings(int output) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-};
-
 core::Result<Started> start(const LevelWriterOptions& options, const LevelCall& call) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -86,21 +56,9 @@ core::Result<Started> start(const LevelWriterOptions& options, const LevelCall& 
   Started out{0, UniqueFd(ends[0])};
   const UniqueFd child_end(ends[1]);
   fcntl(out.output.get(), F_SETFL, O_NONBLOCK);
-  auto words = command_line(options, call);
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  const std::array<char*, 2> environment{path.data(), nullptr};
-  SpawnSettings settings(child_end.get());
-  const int error = posix_spawn(&out.pid, options.program.c_str(), &settings.actions,
-                                &settings.attributes, arguments.data(), environment.data());
-  if (error != 0) {
-    auto failure = errno_error(error, "start", options.program);
-    // ENOENT is our own program here: a fault of the installation, not a GPU that went away.
-    failure.code = ErrorCode::failed;
-    return tl::unexpected(failure);
-  }
+  const auto pid = spawn_clean(command_line(options, call), {{child_end.get(), 1}});
+  if (!pid) return tl::unexpected(pid.error());
+  out.pid = *pid;
   return out;
 }
 

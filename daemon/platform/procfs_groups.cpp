@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kGroupProcesses = 16384;  ///< listed of one group
 constexpr std::size_t kGroupBytes = std::size_t{256} * 1024;
-constexpr int kDeepest = 16;  ///< groups below one that are looked into
+constexpr std::size_t kUnitProcesses = 256;  ///< in one unit that is to be stopped
+constexpr int kDeepest = 16;                 ///< groups below one that are looked into
 
 bool is_there(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
@@ -40,18 +41,25 @@ std::vector<std::string> groups_below(const std::string& directory) {
   return names;
 }
 
-/// Also those of groups below that are no scheduling groups of their own: only where the cpu
-/// controller is enabled for a group does the file cpu.weight exist. A v1 group always is one.
-void add_processes(const std::string& directory, bool with_below, std::vector<core::Pid>& pids,
+/// Which groups below one count as part of it. Only where the cpu controller is enabled for a group
+/// does the file cpu.weight exist: then it is a scheduling group of its own. A v1 group always is.
+enum class Below { none, same_scheduling_group, all };
+
+/// False where it did not see all of them.
+bool add_processes(const std::string& directory, Below below, std::vector<core::Pid>& pids,
                    int depth = 0) {
   if (const auto text = read_small_file(directory + "/cgroup.procs", kGroupBytes))
     for (const auto pid : parse_children(*text))
       if (pids.size() < kGroupProcesses) pids.push_back(pid);
-  if (!with_below || depth >= kDeepest) return;
+  if (below == Below::none) return true;
+  if (depth >= kDeepest) return false;
+  bool all = pids.size() < kGroupProcesses;
   for (const auto& name : groups_below(directory)) {
     const auto group = (std::filesystem::path(directory) / name).string();
-    if (!is_there(group + "/cpu.weight")) add_processes(group, with_below, pids, depth + 1);
+    if (below == Below::all || !is_there(group + "/cpu.weight"))
+      all = add_processes(group, below, pids, depth + 1) && all;
   }
+  return all;
 }
 
 template <typename Matches>
@@ -101,7 +109,8 @@ core::Result<std::vector<core::Pid>> ProcfsProcesses::sharing_group(core::Pid pi
     const auto unified = cgroup_root_ + at->cpu_group;
     const bool is_v2 = is_there(unified + "/cpu.weight");
     std::vector<core::Pid> pids;
-    add_processes(is_v2 ? unified : cgroup_root_ + "/cpu" + at->cpu_group, is_v2, pids);
+    static_cast<void>(add_processes(is_v2 ? unified : cgroup_root_ + "/cpu" + at->cpu_group,
+                                    is_v2 ? Below::same_scheduling_group : Below::none, pids));
     return pids;
   }
   if (at->autogroup_enabled && at->autogroup)
@@ -126,6 +135,23 @@ core::Result<std::string> ProcfsProcesses::occupied_beside(const std::string& gr
     if (!events || events->find("populated 0") == std::string::npos) return name;
   }
   return std::string();
+}
+
+core::Result<std::vector<core::UnitProcess>> processes_in_group(const std::string& directory) {
+  if (!is_there(directory + "/cgroup.procs"))
+    return core::fail(core::ErrorCode::gone, "list processes of", directory, "no such group");
+  std::vector<core::Pid> pids;
+  if (!add_processes(directory, Below::all, pids) || pids.size() > kUnitProcesses)
+    return core::fail(core::ErrorCode::limit_reached, "list processes of", directory,
+                      "more than " + std::to_string(kUnitProcesses) + ", or too deep a tree");
+  std::vector<core::UnitProcess> processes;
+  for (const auto pid : pids) {
+    auto name = read_small_file("/proc/" + core::to_string(pid) + "/comm", 64);
+    if (!name) continue;  // it has ended
+    while (name->ends_with('\n')) name->pop_back();
+    processes.push_back({pid, std::move(*name)});
+  }
+  return processes;
 }
 
 }  // namespace apusched::platform

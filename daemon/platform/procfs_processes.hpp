@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/hold_back.hpp"
 #include "ports/processes.hpp"
 
 namespace apusched::platform {
@@ -35,5 +36,9 @@ class ProcfsProcesses final : public ports::ProcessSource {
   [[nodiscard]] std::string cpu_group_of(core::Pid pid) const;
   std::string cgroup_root_;
 };
+
+/// In a cgroup v2 directory and those below it, at most 256.
+[[nodiscard]] core::Result<std::vector<core::UnitProcess>> processes_in_group(
+    const std::string& directory);
 
 }  // namespace apusched::platform

@@ -12,6 +12,7 @@
 namespace apusched::ctl {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -45,7 +46,8 @@ class Command : public testing::Test {
                       started_ = command;
                       set_ = set;
                       return Failure{ExitCode::command_not_found, "a test starts nothing"};
-                    }};
+                    },
+                    [this](std::chrono::milliseconds time) { paused_ += time; }};
     return action(session);
   }
   [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out_.str()); }
@@ -55,6 +57,7 @@ class Command : public testing::Test {
   std::ostringstream notes_;
   std::vector<std::string> started_;
   Environment set_;
+  std::chrono::milliseconds paused_{0};
 };
 
 TEST_F(Command, status_writes_text_or_json) {
@@ -123,6 +126,32 @@ TEST_F(Command, run_starts_nothing_where_the_daemon_refuses_unless_best_effort_w
   ASSERT_FALSE(run({"run", "--best-effort", "engine"}));
   EXPECT_THAT(started_, ElementsAre("engine"));
   EXPECT_THAT(notes_.str(), HasSubstr("apuschedd is not running; started without"));
+}
+
+TEST_F(Command, run_waits_until_there_is_room_for_a_background_program) {
+  daemon_.admissions = {{false, 30s, "process 7 misses its target"},
+                        {false, 30s, "process 7 misses its target"}};
+  ASSERT_FALSE(run({"run", "-p", "background", "indexer"}));
+  EXPECT_THAT(daemon_.admission_asked, ElementsAre("background", "background", "background"));
+  EXPECT_EQ(paused_, 1s);
+  EXPECT_THAT(notes_.str(), HasSubstr("waiting for at most 30 s"));
+  EXPECT_THAT(notes_.str(), HasSubstr("process 7 misses its target"));
+  EXPECT_THAT(started_, ElementsAre("indexer"));
+}
+
+TEST_F(Command, run_does_not_wait_for_ever) {
+  daemon_.admissions.assign(100, {false, 2s, "process 7 misses its target"});
+  ASSERT_FALSE(run({"run", "-p", "background", "indexer"}));
+  EXPECT_EQ(paused_, 2s);
+  EXPECT_THAT(notes_.str(), HasSubstr("started all the same"));
+  EXPECT_THAT(started_, ElementsAre("indexer"));
+}
+
+TEST_F(Command, run_now_does_not_ask) {
+  daemon_.admissions.assign(100, {false, 2s, "process 7 misses its target"});
+  ASSERT_FALSE(run({"run", "--now", "-p", "background", "indexer"}));
+  EXPECT_TRUE(daemon_.admission_asked.empty());
+  EXPECT_THAT(started_, ElementsAre("indexer"));
 }
 
 TEST_F(Command, run_needs_a_command) {

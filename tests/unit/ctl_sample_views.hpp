@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,14 @@ class FakeDaemon final : public DaemonClient {
                                                                  bool agent) override {
     return answer(agent ? environment : std::map<std::string, std::string>{});
   }
+  /// One answer each time it is asked, then there is room.
+  Outcome<AdmissionView> admission(const std::string& profile) override {
+    admission_asked.push_back(profile);
+    if (admissions.empty()) return AdmissionView{};
+    auto next = admissions.front();
+    admissions.pop_front();
+    return answer(next);
+  }
   Outcome<void> unregister(const std::string& object_path) override {
     if (failure) return tl::unexpected(*failure);
     released.push_back(object_path);
@@ -99,6 +108,8 @@ class FakeDaemon final : public DaemonClient {
   std::optional<Failure> failure;
   std::map<std::string, std::string> environment{{"HSA_TOOLS_LIB", "/usr/lib/agent.so"}};
   bool expect_agent = false;
+  std::deque<AdmissionView> admissions;
+  std::vector<std::string> admission_asked;
   bool asked_fresh = false;
   std::tuple<std::uint32_t, std::string, bool> registered{0, "", false};
   std::vector<std::string> released;
