@@ -147,7 +147,9 @@ def figures_of(runs):
 
 def ratio_row(tree, results, way, goal=None):
     ratios = [alone["rate"] / run["rate"] for alone, run in zip(results["alone"], results[way])]
-    figures = {"each": [round(ratio, 2) for ratio in ratios]}
+    # Where others took the CPU "alone" was not alone, and the ratio is chance.
+    figures = {"each": [round(ratio, 2) for ratio in ratios],
+               "foreign": round(max(run["foreign"] for run in results["alone"]), 2)}
     name, middle = f"{tree}: alone ÷ {way}, tokens per second", statistics.median(ratios)
     if goal is None:
         return {"name": name, "ratio": round(middle, 2), **figures}
