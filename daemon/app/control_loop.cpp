@@ -137,9 +137,10 @@ void ControlLoop::tick() {
   const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
   // Applying what was decided must not change the list under our feet.
   std::vector<core::RegistrationId> ids;
-  for (const auto& [id, target] : targets_) ids.push_back(id);
+  for (const auto& [id, target] : targets_)
+    if (due(target, now)) ids.push_back(id);
   for (const auto id : ids)
-    if (const auto found = targets_.find(id); found != targets_.end() && due(found->second, now))
+    if (const auto found = targets_.find(id); found != targets_.end())
       step(id, found->second, now, *machine);
 }
 
@@ -210,12 +211,19 @@ double ControlLoop::rival_of(Target& target, const Sample& seen, nanoseconds own
 void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now,
                        const ports::MachineTimes& machine) {
   const auto stepped = std::exchange(target.stepped, now);
-  const auto seen = sample(target, stepped ? now - *stepped : core::Moment{0});
   const auto own = own_time(target);
+  // A wait is booked when it ends, and then the thread runs: where none has, there is nothing to
+  // read. What the clock shows a moment before the schedstat does is seen when it runs again.
+  const bool may_have_run = own > 0ns || !stepped;
+  const auto seen =
+      may_have_run ? sample(target, stepped ? now - *stepped : core::Moment{0}) : Sample{};
   const auto before = std::exchange(target.machine, machine);
   if (!before || !stepped) return;
   if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;
-  core::ControlInput input{now, seen.worked, seen.wait_us, 0, rungs_of_(id)};
+  core::ControlInput input{now, seen.worked, seen.wait_us, 0, {}};
+  // For one that is idle and stays so nothing is to be tried.
+  if (seen.worked || target.steering.state() != core::ControlState::idle)
+    input.rungs = rungs_of_(id);
   input.rival = rival_of(target, seen, own, now - *stepped, *before, machine);
   if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
 }

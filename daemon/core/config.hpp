@@ -43,7 +43,7 @@ struct Profile {
 
 /// Bounds on what clients can make the daemon do.
 struct Limits {
-  std::uint32_t max_processes = 256;             ///< registrations, 1..4096
+  std::uint32_t max_processes = 256;             ///< registrations, 1..16384
   std::uint32_t max_members = 1024;              ///< processes incl. children of all registrations
   std::uint32_t max_threads_per_process = 4096;  ///< threads looked at in one process
   std::uint32_t max_threads_per_scan = 16384;    ///< work in one scan over all registrations

@@ -41,7 +41,7 @@ inline constexpr std::array kWorkClasses{core::WorkClass::background, core::Work
 
 template <typename Visitor>
 void describe(Visitor& visitor, core::Limits& limits) {
-  visitor.integer("max_processes", limits.max_processes, 1, 4096);
+  visitor.integer("max_processes", limits.max_processes, 1, 16384);
   visitor.integer("max_members", limits.max_members, 1, 65536);
   visitor.integer("max_threads_per_process", limits.max_threads_per_process, 1, 65536);
   visitor.integer("max_threads_per_scan", limits.max_threads_per_scan, 1, 1048576);

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import time
 
+import contention
 import stage
 
 RIVALS, P99_GOAL, LOSS_GOAL_PERCENT = 4, 1.05, 25
@@ -47,10 +48,16 @@ class Programs:
         skip = ["--skip", str(self.settle)]
         loop = self.start("decode", loop_profile, *DECODE, *skip)
         beside = [self.start("hog", rival_profile, *skip) for _ in range(rivals)]
-        time.sleep(self.settle + self.seconds)
+        begun = time.monotonic()
+        time.sleep(self.settle)
+        busy, every = contention.machine_s()
+        time.sleep(self.seconds)
+        used = [after - before for after, before in zip(contention.machine_s(), (busy, every))]
         view = self.view(loop.pid)
+        if view:
+            view["history"] = contention.told(self.machine, loop.pid, begun)
         made = {"loop": finish(loop), "rounds": sum(finish(each)["rounds"] for each in beside)}
-        return {**made, **view}
+        return {**made, **view, "busy": used[0] / used[1]}
 
     def view(self, pid):
         for properties in self.machine.call("ListProcesses").values():
@@ -71,7 +78,8 @@ def finish(process):
 def once(programs):
     made = {"alone": programs.measure("bulk", None, rivals=0),
             "unmanaged": programs.measure(None, None),
-            "managed": programs.measure("llm-interactive", "bulk")}
+            "managed": programs.measure("llm-interactive", "bulk"),
+            "alone again": programs.measure("bulk", None, rivals=0)}
     hands = [programs.measure(f"hand-{share}", f"bulk-{share}") for share in SHARES]
     made["by hand"] = min(hands, key=lambda one: one["loop"]["round_latency_us"]["p99"])
     return made
@@ -88,17 +96,31 @@ def rows_of(runs):
         if way == "managed":
             figures["held"] = "; ".join(sorted({"+".join(run[way].get("held", [])) or "nothing"
                                                 for run in runs}))
+        # Where no CPU is left the engine and the programs' threads wait for one, whatever the policy.
+        figures["cpus_busy"] = round(statistics.median(run[way]["busy"] for run in runs), 2)
+        figures["each_p99_us"] = [round(one["p99"]) for one in latency]
+        if way == "managed":
+            figures["history"] = [run[way].get("history", []) for run in runs]
         rows.append(stage.row(way, figures))
 
-    def ratio(way, floor):
-        return statistics.median(run[way]["loop"]["round_latency_us"]["p99"]
-                                 / run[floor]["loop"]["round_latency_us"]["p99"] for run in runs)
+    def ratios(way, floor):
+        return [run[way]["loop"]["round_latency_us"]["p99"]
+                / run[floor]["loop"]["round_latency_us"]["p99"] for run in runs]
+
+    def ratio_row(way, floor, goal=None):
+        each = ratios(way, floor)
+        figures = {"ratio": round(statistics.median(each), 3),
+                   "each": [round(one, 2) for one in each]}
+        name = f"{way} / {floor}, p99"
+        return stage.row(name, figures, goal, None if goal is None else statistics.median(each))
 
     loss = statistics.median(100 - 100 * run["managed"]["rounds"] / run["unmanaged"]["rounds"]
                              for run in runs)
-    rows.append(stage.row("managed / alone, p99", {}, P99_GOAL, ratio("managed", "alone"), ""))
-    rows.append(stage.row("managed / unmanaged, p99", {"ratio": ratio("managed", "unmanaged")}))
-    rows.append(stage.row("by hand / alone, p99", {"ratio": ratio("by hand", "alone")}))
+    rows.append(ratio_row("managed", "alone", P99_GOAL))
+    # What the machine does to "alone" by itself: a ratio within this says nothing of the policy.
+    rows.append(ratio_row("alone again", "alone"))
+    rows.append(ratio_row("managed", "unmanaged"))
+    rows.append(ratio_row("by hand", "alone"))
     rows.append(stage.row("what the background loses", {}, LOSS_GOAL_PERCENT, loss, " %"))
     return rows
 

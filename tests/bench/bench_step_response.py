@@ -10,6 +10,7 @@ import statistics
 import time
 
 import contention
+import energy
 import stage
 
 TARGET_US, WINDOW_S, QUIET_WINDOWS, QUIET_OF = 50, 0.1, 9, 10
@@ -134,13 +135,17 @@ def measure(tree, chosen):
 
 
 def main():
-    chosen = stage.arguments(__doc__.splitlines()[0], seconds=6, repetitions=3, trees=3)
+    chosen = stage.arguments(__doc__.splitlines()[0], seconds=6, repetitions=3, trees=3,
+                             energy=40)
     # In one session no lever of the loop acts; between slices a unit's weight does not.
     trees = [tree for tree in contention.trees()
              if tree not in ("same session", "units in different slices")]
     sections = {}
     for tree in trees[: chosen.trees]:
         sections[f"{contention.HOGS} hogs, {tree}"] = measure(tree, chosen)
+    if chosen.energy:
+        sections[f"software APU: work and nothing, twice, {chosen.energy} s each"] = energy.rows(
+            chosen.energy, chosen.repetitions)
     stage.report("step_response", sections, chosen.json)
 
 

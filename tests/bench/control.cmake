@@ -8,7 +8,7 @@ target_link_libraries(bench_tick_floor PRIVATE apusched::options Threads::Thread
 
 # Short runs, as in bus.cmake.
 set(bench_cpu_contention_arguments --repetitions 1 --seconds 1 --trees 1 --foreign 100)
-set(bench_step_response_arguments --repetitions 1 --seconds 2 --trees 1)
+set(bench_step_response_arguments --repetitions 1 --seconds 2 --trees 1 --energy 1)
 set(bench_tick_arguments --repetitions 1 --seconds 1 --most 1)
 foreach(name cpu_contention step_response tick)
   add_test(NAME bench.${name}

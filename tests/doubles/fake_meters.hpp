@@ -24,6 +24,7 @@ class FakeMeters final : public ports::Meters {
     return result;
   }
   core::Result<std::chrono::nanoseconds> process(core::Pid pid) override {
+    ++clocks;
     std::chrono::nanoseconds total{0};
     for (const auto tid : members[pid]) total += times[tid].ran;
     return total;
@@ -56,6 +57,7 @@ class FakeMeters final : public ports::Meters {
   ports::MachineTimes machine_times;
   int opened = 0;
   int reads = 0;
+  int clocks = 0;  ///< times the CPU time of a process was read
   int listed = 0;  ///< times the threads of a process were listed
 
  private:
