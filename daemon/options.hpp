@@ -26,6 +26,7 @@ struct Options {
   bool restore = false;
   std::string bus = "system";
   std::string sysfs_root = "/sys";
+  std::string cpu_latency_device = "/dev/cpu_dma_latency";
   std::string runtime_dir = "/run/apusched";
   std::string gpu_helper;
   std::string gpu_write;

@@ -56,7 +56,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
       control_(ports_.meters, book_of_control_, ports_.loop, config_),
       gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
-      level_control_(gpu_watch_, ports_.power, book_of_control_, ports_.loop, config_),
+      power_saving_(ports_.power, ports_.loop),
+      level_control_(gpu_watch_, power_saving_, book_of_control_, ports_.loop, config_),
+      cpu_latency_(ports_.idle_latency, power_saving_, ports_.loop, config_, dry_run),
       neighbours_(ports_.processes, ports_.meters, ports_.loop) {
   for (const auto kind : {core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                           core::LeverKind::io_weight, core::LeverKind::performance_level})
@@ -75,6 +77,10 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     hold_strongly(id, engaged);
   });
   gpu_control_.on_pressed([this] { follow_agents(); });
+  gpu_control_.on_rungs([this](core::RegistrationId id) { return dispatch_rungs(id); });
+  gpu_control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
+    hold_for_dispatch(id, engaged);
+  });
   book_of_control_.on_state([this](core::RegistrationId id) {
     if (observer_ != nullptr) observer_->on_changed(id);
   });
@@ -292,6 +298,7 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
                       "no such registration");
   auto registration = std::move(found->second);
   registrations_.erase(found);
+  release_dispatch(registration);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
   release_shared(registration);
   control_.end(id);

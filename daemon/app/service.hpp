@@ -11,6 +11,7 @@
 
 #include "app/agent_watch.hpp"
 #include "app/control_loop.hpp"
+#include "app/cpu_latency.hpp"
 #include "app/gpu_control.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/ledger_book.hpp"
@@ -37,10 +38,11 @@ struct Ports {
   ports::EventLoop& loop;
   ports::Report& report;
   GpuWatch::HelperFactory make_helper;
-  ports::AgentHub* agents = nullptr;         ///< null: agents are off
-  ports::Meters* meters = nullptr;           ///< null: nothing is controlled
-  ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
-  ports::PowerSource* power = nullptr;       ///< null: power is never to be saved
+  ports::AgentHub* agents = nullptr;           ///< null: agents are off
+  ports::Meters* meters = nullptr;             ///< null: nothing is controlled
+  ports::ControlLog* control_log = nullptr;    ///< null: nothing is recorded
+  ports::PowerSource* power = nullptr;         ///< null: power is never to be saved
+  ports::IdleLatency* idle_latency = nullptr;  ///< null: idle states are left alone
 };
 
 /// Hears of changes; called after the state has changed.
@@ -149,6 +151,10 @@ class Service {
   void hold_slices(Registration& registration);
   void slice_changed(Registration& registration);
   void hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged);
+  [[nodiscard]] std::vector<core::Rung> dispatch_rungs(core::RegistrationId id);
+  void hold_for_dispatch(core::RegistrationId id, const std::vector<std::string>& engaged);
+  void dispatch_statuses(Registration& registration);
+  void release_dispatch(Registration& registration);
   void agents_changed();
   void follow_agents();
   void follow_agents_of(Registration& registration);
@@ -198,7 +204,9 @@ class Service {
   ControlBook book_of_control_;
   ControlLoop control_;
   GpuControl gpu_control_;
+  PowerSaving power_saving_;
   LevelControl level_control_;
+  CpuLatency cpu_latency_;
   Neighbours neighbours_;
   bool agents_due_ = false;                     ///< follow_agents is about to run
   std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed

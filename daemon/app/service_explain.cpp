@@ -8,17 +8,19 @@
 namespace apusched::app {
 namespace {
 
-constexpr std::array kLevers{core::LeverKind::nice,        core::LeverKind::scheduling,
-                             core::LeverKind::io_class,    core::LeverKind::autogroup,
-                             core::LeverKind::cpu_weight,  core::LeverKind::slice_weight,
-                             core::LeverKind::io_weight,   core::LeverKind::performance_level,
-                             core::LeverKind::cu_mask,     core::LeverKind::queue_priority,
-                             core::LeverKind::serial,      core::LeverKind::queue_limit,
-                             core::LeverKind::memory_limit};
+constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::scheduling,
+                             core::LeverKind::io_class,     core::LeverKind::autogroup,
+                             core::LeverKind::cpu_weight,   core::LeverKind::slice_weight,
+                             core::LeverKind::io_weight,    core::LeverKind::performance_level,
+                             core::LeverKind::cu_mask,      core::LeverKind::queue_priority,
+                             core::LeverKind::serial,       core::LeverKind::queue_limit,
+                             core::LeverKind::memory_limit, core::LeverKind::cpu_latency};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
   ExplainLine line{std::string(core::to_string(kind)), "left alone",
-                   "profile " + registration.profile.name + " does not set it"};
+                   core::is_for_dispatch(kind)
+                       ? "held only for a dispatch target, which needs the agent in the process"
+                       : "profile " + registration.profile.name + " does not set it"};
   const auto found = registration.levers.find(kind);
   if (found == registration.levers.end()) return line;
   const auto& status = found->second;

@@ -92,6 +92,9 @@ struct ControlSection {
   std::uint32_t level_percent_per_watt = 1;  ///< how much faster each watt has to make dispatches
   bool level_on_battery = false;             ///< held also while the machine is to save power
   std::optional<Celsius> max_celsius;        ///< a hotter GPU is not held at a high level
+  /// Of all CPUs, while a dispatch target is missed. The default is what the built-in target calls
+  /// good for a wait for a CPU: waking one up is to take no longer.
+  std::optional<IdleLimit> cpu_latency = IdleLimit::of<20>();
   bool operator==(const ControlSection&) const = default;
 };
 

@@ -71,8 +71,14 @@ std::string_view to_string(LeverKind kind) {
       return "io_class";
     case LeverKind::slice_weight:
       return "slice_weight";
+    case LeverKind::cpu_latency:
+      return "cpu_latency";
   }
   return "?";
+}
+
+bool is_for_dispatch(LeverKind kind) {
+  return kind == LeverKind::cpu_latency;
 }
 
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {

@@ -29,8 +29,11 @@ enum class LeverKind {
   scheduling,    ///< policy of every thread, in the ledger like nice
   io_class,      ///< I/O priority of every thread, likewise
   slice_weight,  ///< CPUWeight of the slices above the unit; in the ledger as cpu_weight of each
+  cpu_latency,   ///< limit on idle states of all CPUs; in no ledger, it ends with the daemon
 };
 [[nodiscard]] std::string_view to_string(LeverKind kind);
+/// No setting of a profile, but held for a process while its dispatch target is missed.
+[[nodiscard]] bool is_for_dispatch(LeverKind kind);
 /// Of those that the ledger knows.
 [[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
 

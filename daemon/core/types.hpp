@@ -144,6 +144,9 @@ using PercentOf = Bounded<struct PercentOfTag, std::uint32_t, 101, 1000>;
 /// Of a GPU.
 using Celsius = Bounded<struct CelsiusTag, std::uint32_t, 40, 120>;
 
+/// Microseconds that an idle CPU may take to wake up; 0: it polls.
+using IdleLimit = Bounded<struct IdleLimitTag, std::uint32_t, 0, 10000>;
+
 /// Identifies one registration for its whole life; never reused while the daemon runs.
 using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;
 

@@ -99,6 +99,7 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.integer("level_percent_per_watt", control.level_percent_per_watt, 0, 100);
   visitor.boolean("level_on_battery", control.level_on_battery);
   visitor.optional_integer("max_temperature_celsius", control.max_celsius);
+  visitor.optional_integer("cpu_latency_us", control.cpu_latency);
 }
 
 template <typename Visitor>
