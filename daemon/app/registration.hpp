@@ -24,6 +24,7 @@ struct Member {
   ThreadState nice;
   ThreadState scheduling;
   ThreadState io;
+  ThreadState slack;
   std::uint32_t threads = 0;
   /// At the last look, of each value that the profile sets.
   std::map<core::LeverKind, core::Result<ThreadSummary>> summaries = {};
@@ -52,8 +53,15 @@ struct Registration {
   std::set<std::string> slices = {};                   ///< above its unit, whose weight is held
   std::set<std::string> raisable = {};                 ///< whose weight may be held, as last seen
   std::string strong_nice_refused = {};                ///< why; it is then not tried again
+  std::string slack_refused = {};                      ///< likewise
   std::vector<std::string> engaged_for_dispatch = {};  ///< what is held for its dispatch target
 };
+
+[[nodiscard]] inline bool is_engaged_for_dispatch(const Registration& registration,
+                                                  core::LeverKind kind) {
+  return std::ranges::find(registration.engaged_for_dispatch, core::to_string(kind)) !=
+         registration.engaged_for_dispatch.end();
+}
 
 [[nodiscard]] inline bool is_engaged(const Registration& registration, core::LeverKind kind) {
   return std::ranges::find(registration.engaged, core::to_string(kind)) !=

@@ -35,10 +35,12 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       nice_value_(ports_.scheduler),
       policy_value_(ports_.scheduler),
       io_value_(ports_.scheduler),
+      slack_value_(ports_.scheduler),
       thread_nice_(nice_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       thread_policy_(policy_value_, ports_.processes, book_, ports_.report, config_.limits,
                      dry_run),
       thread_io_(io_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
+      thread_slack_(slack_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       autogroup_backend_(ports_.processes, ports_.scheduler),
       cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
@@ -252,7 +254,8 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, ThreadState{key}, ThreadState{key}, ThreadState{key}};
+  Member member{nullptr,          nullptr,          ThreadState{key},
+                ThreadState{key}, ThreadState{key}, ThreadState{key}};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -298,8 +301,8 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
                       "no such registration");
   auto registration = std::move(found->second);
   registrations_.erase(found);
-  release_dispatch(registration);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
+  release_dispatch(registration);
   release_shared(registration);
   control_.end(id);
   gpu_control_.end(id);

@@ -21,6 +21,7 @@
 #include "app/registration.hpp"
 #include "app/shared_lever.hpp"
 #include "app/thread_lever.hpp"
+#include "app/timer_slack_value.hpp"
 #include "app/views.hpp"
 #include "core/config.hpp"
 #include "core/launch_environment.hpp"
@@ -124,7 +125,11 @@ class Service {
   [[nodiscard]] ThreadPart nice_part() {
     return {core::LeverKind::nice, thread_nice_, &Member::nice};
   }
-  [[nodiscard]] std::array<ThreadPart, 3> thread_parts();
+  [[nodiscard]] std::array<ThreadPart, 4> thread_parts();
+  [[nodiscard]] ThreadPart slack_part() {
+    return {core::LeverKind::timer_slack, thread_slack_, &Member::slack};
+  }
+  void hold_slack(Registration& registration);
   [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
                                                             core::LeverKind kind) const;
   [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
@@ -188,9 +193,11 @@ class Service {
   NiceValue nice_value_;
   PolicyValue policy_value_;
   IoValue io_value_;
+  TimerSlackValue slack_value_;
   ThreadLever thread_nice_;
   ThreadLever thread_policy_;
   ThreadLever thread_io_;
+  ThreadLever thread_slack_;
   AutogroupBackend autogroup_backend_;
   WeightBackend cpu_backend_;
   WeightBackend io_backend_;

@@ -14,7 +14,8 @@ constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::sch
                              core::LeverKind::io_weight,    core::LeverKind::performance_level,
                              core::LeverKind::cu_mask,      core::LeverKind::queue_priority,
                              core::LeverKind::serial,       core::LeverKind::queue_limit,
-                             core::LeverKind::memory_limit, core::LeverKind::cpu_latency};
+                             core::LeverKind::memory_limit, core::LeverKind::cpu_latency,
+                             core::LeverKind::timer_slack};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
   ExplainLine line{std::string(core::to_string(kind)), "left alone",

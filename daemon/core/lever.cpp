@@ -71,6 +71,8 @@ std::string_view to_string(LeverKind kind) {
       return "io_class";
     case LeverKind::slice_weight:
       return "slice_weight";
+    case LeverKind::timer_slack:
+      return "timer_slack";
     case LeverKind::cpu_latency:
       return "cpu_latency";
   }
@@ -78,14 +80,14 @@ std::string_view to_string(LeverKind kind) {
 }
 
 bool is_for_dispatch(LeverKind kind) {
-  return kind == LeverKind::cpu_latency;
+  return kind == LeverKind::cpu_latency || kind == LeverKind::timer_slack;
 }
 
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {
   constexpr std::array kKinds{
       LeverKind::nice,      LeverKind::autogroup,         LeverKind::cpu_weight,
       LeverKind::io_weight, LeverKind::performance_level, LeverKind::scheduling,
-      LeverKind::io_class};
+      LeverKind::io_class,  LeverKind::timer_slack};
   for (const auto kind : kKinds)
     if (to_string(kind) == text) return kind;
   return std::nullopt;
@@ -98,6 +100,7 @@ std::string to_string(const LeverValue& value) {
   if (const auto* policy = std::get_if<SchedulingPolicy>(&value))
     return std::string(to_string(*policy));
   if (const auto* io = std::get_if<IoPriority>(&value)) return to_string(*io);
+  if (const auto* slack = std::get_if<TimerSlack>(&value)) return to_string(*slack);
   return std::string(to_string(std::get<PerformanceLevel>(value)));
 }
 
@@ -127,6 +130,10 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       const auto io = parse_io_priority(text);
       return io ? std::optional<LeverValue>(*io) : std::nullopt;
     }
+    case LeverKind::timer_slack: {
+      if (const auto slack = TimerSlack::parse(text)) return LeverValue(*slack);
+      return std::nullopt;
+    }
     default:
       break;
   }
@@ -145,6 +152,8 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
     return *x > *y;
   if (const auto *x = std::get_if<IoPriority>(&a), *y = std::get_if<IoPriority>(&b); x && y)
     return io_rank(*x) > io_rank(*y);
+  if (const auto *x = std::get_if<TimerSlack>(&a), *y = std::get_if<TimerSlack>(&b); x && y)
+    return *x < *y;
   return false;
 }
 

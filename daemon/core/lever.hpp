@@ -29,6 +29,7 @@ enum class LeverKind {
   scheduling,    ///< policy of every thread, in the ledger like nice
   io_class,      ///< I/O priority of every thread, likewise
   slice_weight,  ///< CPUWeight of the slices above the unit; in the ledger as cpu_weight of each
+  timer_slack,   ///< of every thread, in the ledger like nice
   cpu_latency,   ///< limit on idle states of all CPUs; in no ledger, it ends with the daemon
 };
 [[nodiscard]] std::string_view to_string(LeverKind kind);
@@ -37,7 +38,8 @@ enum class LeverKind {
 /// Of those that the ledger knows.
 [[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
 
-using LeverValue = std::variant<Nice, Weight, PerformanceLevel, SchedulingPolicy, IoPriority>;
+using LeverValue =
+    std::variant<Nice, Weight, PerformanceLevel, SchedulingPolicy, IoPriority, TimerSlack>;
 /// Text form used in the ledger and on D-Bus; "unset" for a weight that is not set.
 [[nodiscard]] std::string to_string(const LeverValue& value);
 [[nodiscard]] std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view text);

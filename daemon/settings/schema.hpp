@@ -100,6 +100,7 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.boolean("level_on_battery", control.level_on_battery);
   visitor.optional_integer("max_temperature_celsius", control.max_celsius);
   visitor.optional_integer("cpu_latency_us", control.cpu_latency);
+  visitor.optional_integer("timer_slack_ns", control.timer_slack);
 }
 
 template <typename Visitor>
