@@ -127,7 +127,9 @@ TEST_F(GpuControlTest, a_process_of_a_higher_class_never_gives_way) {
   added(200, "decode");
   run(20s, first, second, true);
   // What it holds for itself asks nothing of others.
-  for (const auto& rung : control(modest)->engaged) EXPECT_EQ(rung, "timer_slack");
+  const auto asked = control(modest);
+  ASSERT_TRUE(asked);
+  for (const auto& rung : asked->engaged) EXPECT_EQ(rung, "timer_slack");
   EXPECT_EQ(agents_.agents.at(second).settings.gate_closed_until, 0ns);
 }
 
