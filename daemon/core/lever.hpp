@@ -12,9 +12,9 @@
 
 namespace apusched::core {
 
-/// The first five and scheduling and io_class are values of the system with an original in the
-/// ledger. The rest are settings of a process's own queues, kept by the agent in it: they end with
-/// the agent's connection.
+/// The first five, scheduling, io_class and timer_slack are values of the system with an original
+/// in the ledger. The rest are settings of a process's own queues, kept by the agent in it: they
+/// end with the agent's connection.
 enum class LeverKind {
   nice,
   autogroup,
