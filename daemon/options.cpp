@@ -21,6 +21,8 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   app.add_option("--bus", options.bus, "system, session, or the address of a bus");
   app.add_option("--sysfs-root", options.sysfs_root, "Where to look for sysfs");
   app.add_option("--cgroup-root", options.cgroup_root, "Where to look for cgroup file systems");
+  app.add_option("--cpu-latency-device", options.cpu_latency_device,
+                 "What takes the limit on CPU latency");
   app.add_option("--runtime-dir", options.runtime_dir, "Where the ledger is kept (a tmpfs)");
   app.add_option("--gpu-helper", options.gpu_helper, "Program that owns the GPU runtime");
   app.add_option("--gpu-write", options.gpu_write, "Program that writes performance levels");

@@ -27,6 +27,7 @@ struct Options {
   std::string bus = "system";
   std::string sysfs_root = "/sys";
   std::string cgroup_root = "/sys/fs/cgroup";
+  std::string cpu_latency_device = "/dev/cpu_dma_latency";
   std::string runtime_dir = "/run/apusched";
   std::string gpu_helper;
   std::string gpu_write;

@@ -21,6 +21,7 @@
 #include "platform/gpu_topology.hpp"
 #include "platform/linux_scheduler.hpp"
 #include "platform/no_units.hpp"
+#include "platform/pm_qos_latency.hpp"
 #include "platform/procfs_meters.hpp"
 #include "platform/procfs_processes.hpp"
 #include "platform/sd_event_loop.hpp"
@@ -117,7 +118,7 @@ class Daemon {
     service_ = std::make_unique<app::Service>(
         app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
                    make_helper, open_agent_socket(), &meters_, recorder_.get(), &power_,
-                   freezer_.get()},
+                   &idle_latency_, freezer_.get()},
         config_, options_.dry_run);
   }
 
@@ -182,6 +183,7 @@ class Daemon {
   platform::LinuxScheduler scheduler_;
   platform::ProcfsMeters meters_;
   platform::SysfsPower power_{options_.sysfs_root};
+  platform::PmQosLatency idle_latency_{options_.cpu_latency_device, options_.sysfs_root};
   std::unique_ptr<report::Recorder> recorder_;
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;

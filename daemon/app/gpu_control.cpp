@@ -2,6 +2,7 @@
 #include "app/gpu_control.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace apusched::app {
@@ -55,7 +56,7 @@ void GpuControl::follow() {
   for (auto item = targets_.begin(); item != targets_.end();) {
     const bool stays = std::ranges::find(there, item->first) != there.end();
     changed |= !stays && !item->second.steering.engaged().empty();
-    if (!stays && want_held_back_) want_held_back_(item->first, false);
+    if (!stays && apply_) apply_(item->first, {});
     item = stays ? std::next(item) : targets_.erase(item);
   }
   for (const auto id : there)
@@ -138,21 +139,21 @@ bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
   const auto seen = agents_.take(id);
   core::ControlInput input{now, seen.worked, seen.wait_us, core::rivalry(beside, *self), {}};
   const bool disturbed = input.rival >= core::ControlSettings{}.rival_floor;
+  // What is too long while nobody is in the way is no yardstick before everything was tried.
+  const bool violating = target.steering.state() == core::ControlState::violating;
   if (seen.wait_us)
-    target.baseline.add(*seen.wait_us, !disturbed && target.steering.engaged().empty());
+    target.baseline.add(*seen.wait_us,
+                        !disturbed && !violating && target.steering.engaged().empty());
   const bool known = target.baseline.undisturbed().has_value();
   input.target = known || disturbed ? target.baseline.target(*allowed, target.explored) : kAnything;
   input.rungs = core::gpu_rungs(beside, *self, priority_acts);
+  // After those that reach rivals: without rivals these are all there is, with them they are last.
   const auto state = target.steering.state();
   const bool misses =
       state == core::ControlState::violating || state == core::ControlState::saturated;
-  if (hold_back_rungs_)
-    for (auto& rung : hold_back_rungs_(id, misses)) input.rungs.push_back(std::move(rung));
+  if (rungs_of_) std::ranges::move(rungs_of_(id, misses), std::back_inserter(input.rungs));
   const bool changed = target.steering.step(input);
-  if (changed && want_held_back_)
-    want_held_back_(id, std::ranges::find(target.steering.engaged(),
-                                          core::to_string(core::LeverKind::freezer)) !=
-                            target.steering.engaged().end());
+  if (changed && apply_) apply_(id, target.steering.engaged());
   target.explored |= target.steering.state() == core::ControlState::saturated;
   return changed;
 }

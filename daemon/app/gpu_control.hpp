@@ -25,19 +25,17 @@ class GpuControl {
  public:
   /// What is asked of the others has changed: AgentWatch has it, an update is due.
   using Pressed = std::function<void()>;
+  /// What can be done for the process itself, beside what others on its GPU give way by.
+  using RungsOf = std::function<std::vector<core::Rung>(core::RegistrationId, bool misses)>;
+  /// What must be in force for it now; called only when that changes.
+  using Apply = std::function<void(core::RegistrationId, const std::vector<std::string>& engaged)>;
 
   /// All borrowed; `registrations` is read in ticks only.
   GpuControl(AgentWatch& agents, ControlBook& book, ports::EventLoop& loop,
              const core::Config& config, const Registrations& registrations);
   void on_pressed(Pressed pressed) { pressed_ = std::move(pressed); }
-  /// The rungs by which units of others are stopped (app::HoldBack); `needed`: one may be tried
-  /// now.
-  using HoldBackRungs = std::function<std::vector<core::Rung>(core::RegistrationId, bool needed)>;
-  using WantHeldBack = std::function<void(core::RegistrationId, bool wanted)>;
-  void on_hold_back(HoldBackRungs rungs, WantHeldBack want) {
-    hold_back_rungs_ = std::move(rungs);
-    want_held_back_ = std::move(want);
-  }
+  void on_rungs(RungsOf rungs) { rungs_of_ = std::move(rungs); }
+  void on_apply(Apply apply) { apply_ = std::move(apply); }
   void set_gpus(const std::vector<ports::GpuFacts>& gpus);
 
   /// Once per scan and after each registration.
@@ -68,8 +66,8 @@ class GpuControl {
   const core::Config& config_;
   const Registrations& registrations_;
   Pressed pressed_;
-  HoldBackRungs hold_back_rungs_;
-  WantHeldBack want_held_back_;
+  RungsOf rungs_of_;
+  Apply apply_;
   std::map<core::PciAddress, bool> priority_acts_;
   std::map<core::RegistrationId, Target> targets_;
   std::unique_ptr<ports::Subscription> timer_;

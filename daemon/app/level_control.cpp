@@ -6,11 +6,6 @@
 namespace apusched::app {
 namespace {
 
-using namespace std::chrono_literals;
-
-/// Files of ACPI: some take milliseconds to read.
-constexpr auto kPowerInterval = 5s;
-
 core::LevelSettings level_settings(const core::ControlSection& control) {
   core::LevelSettings settings;
   settings.check_after = control.enabled ? control.level_check_after : core::Moment{0};
@@ -22,18 +17,9 @@ core::LevelSettings level_settings(const core::ControlSection& control) {
 
 }  // namespace
 
-LevelControl::LevelControl(GpuWatch& gpus, ports::PowerSource* power, ControlBook& book,
+LevelControl::LevelControl(GpuWatch& gpus, PowerSaving& power, ControlBook& book,
                            ports::EventLoop& loop, const core::Config& config)
     : gpus_(gpus), power_(power), book_(book), loop_(loop), config_(config) {}
-
-bool LevelControl::saving() {
-  if (power_ == nullptr) return false;
-  const auto now = loop_.now();
-  if (power_read_.time_since_epoch().count() != 0 && now - power_read_ < kPowerInterval)
-    return saving_;
-  power_read_ = now;
-  return saving_ = power_->saving();
-}
 
 bool LevelControl::update(const std::map<core::PciAddress, Wish>& wishes) {
   bool changed =
@@ -44,7 +30,7 @@ bool LevelControl::update(const std::map<core::PciAddress, Wish>& wishes) {
                     .first->second;
     const auto seen = gpus_.take_seen(pci);
     auto output = gpu.trial.step(
-        {now, wish.working || seen.busy, seen.latency_us, seen.watts, seen.celsius, saving()});
+        {now, wish.working || seen.busy, seen.latency_us, seen.watts, seen.celsius, power_.now()});
     if (!output.event.empty())
       book_.tell(wish.pid, core::Latency::dispatch,
                  {output.hold ? core::ControlEvent::What::kept : core::ControlEvent::What::undone,

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "app/gpu_watch.hpp"
+#include "app/power_saving.hpp"
 #include "app/steering.hpp"
 #include "core/config.hpp"
 #include "core/level_trial.hpp"
 #include "ports/event_loop.hpp"
-#include "ports/power_source.hpp"
 
 namespace apusched::app {
 
@@ -19,8 +19,8 @@ namespace apusched::app {
 /// trials. Event-loop thread; has no timer: it is asked with each scan.
 class LevelControl {
  public:
-  /// `power` null: the machine never saves power. All borrowed.
-  LevelControl(GpuWatch& gpus, ports::PowerSource* power, ControlBook& book, ports::EventLoop& loop,
+  /// All borrowed.
+  LevelControl(GpuWatch& gpus, PowerSaving& power, ControlBook& book, ports::EventLoop& loop,
                const core::Config& config);
 
   /// Those that registrations want a high level on, for whom, and whether one of these works.
@@ -39,16 +39,12 @@ class LevelControl {
     std::string why;
   };
 
-  [[nodiscard]] bool saving();
-
   GpuWatch& gpus_;
-  ports::PowerSource* power_;
+  PowerSaving& power_;
   ControlBook& book_;
   ports::EventLoop& loop_;
   const core::Config& config_;
   std::map<core::PciAddress, Gpu> trials_;
-  std::chrono::steady_clock::time_point power_read_{};
-  bool saving_ = false;
 };
 
 }  // namespace apusched::app

@@ -25,6 +25,7 @@ struct Member {
   ThreadState nice;
   ThreadState scheduling;
   ThreadState io;
+  ThreadState slack;
   std::uint32_t threads = 0;
   /// At the last look, of each value that the profile sets.
   std::map<core::LeverKind, core::Result<ThreadSummary>> summaries = {};
@@ -49,10 +50,12 @@ struct Registration {
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member
   std::map<core::LeverKind, core::LeverStatus> levers;
-  std::vector<std::string> engaged;      ///< levers that are held more strongly now
-  std::set<std::string> slices = {};     ///< above its unit, whose weight is held
-  std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
-  std::string strong_nice_refused = {};  ///< why; it is then not tried again
+  std::vector<std::string> engaged;                    ///< levers that are held more strongly now
+  std::set<std::string> slices = {};                   ///< above its unit, whose weight is held
+  std::set<std::string> raisable = {};                 ///< whose weight may be held, as last seen
+  std::string strong_nice_refused = {};                ///< why; it is then not tried again
+  std::string slack_refused = {};                      ///< likewise
+  std::vector<std::string> engaged_for_dispatch = {};  ///< what is held for its dispatch target
 };
 
 /// Between the last two scans, on CPUs, all members together.
@@ -60,6 +63,12 @@ struct Registration {
   std::uint64_t ran = 0;
   for (const auto& [pid, member] : registration.members) ran += member.ran;
   return std::chrono::nanoseconds(ran);
+}
+
+[[nodiscard]] inline bool is_engaged_for_dispatch(const Registration& registration,
+                                                  core::LeverKind kind) {
+  return std::ranges::find(registration.engaged_for_dispatch, core::to_string(kind)) !=
+         registration.engaged_for_dispatch.end();
 }
 
 [[nodiscard]] inline bool is_engaged(const Registration& registration, core::LeverKind kind) {

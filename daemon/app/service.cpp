@@ -39,10 +39,12 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       nice_value_(ports_.scheduler),
       policy_value_(ports_.scheduler),
       io_value_(ports_.scheduler),
+      slack_value_(ports_.scheduler),
       thread_nice_(nice_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       thread_policy_(policy_value_, ports_.processes, book_, ports_.report, config_.limits,
                      dry_run),
       thread_io_(io_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
+      thread_slack_(slack_value_, ports_.processes, book_, ports_.report, config_.limits, dry_run),
       autogroup_backend_(ports_.processes, ports_.scheduler),
       cpu_backend_(core::LeverKind::cpu_weight, ports_.units, ports_.report),
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
@@ -63,7 +65,9 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
       control_(ports_.meters, book_of_control_, ports_.loop, config_),
       gpu_control_(agent_watch_, book_of_control_, ports_.loop, config_, registrations_),
-      level_control_(gpu_watch_, ports_.power, book_of_control_, ports_.loop, config_),
+      power_saving_(ports_.power, ports_.loop),
+      level_control_(gpu_watch_, power_saving_, book_of_control_, ports_.loop, config_),
+      cpu_latency_(ports_.idle_latency, power_saving_, ports_.loop, config_, dry_run),
       neighbours_(ports_.processes, ports_.meters, ports_.loop),
       hold_back_(ports_.freezer, freezer_, config_, registrations_),
       admission_(kQuietBeforeAdmission) {
@@ -83,11 +87,11 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     hold_strongly(id, engaged);
   });
   gpu_control_.on_pressed([this] { follow_agents(); });
-  gpu_control_.on_hold_back(
-      [this](core::RegistrationId id, bool needed) { return hold_back_.rungs(id, needed); },
-      [this](core::RegistrationId id, bool wanted) {
-        hold_back_.want(id, core::Latency::dispatch, wanted);
-      });
+  gpu_control_.on_rungs(
+      [this](core::RegistrationId id, bool misses) { return dispatch_rungs(id, misses); });
+  gpu_control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
+    hold_for_dispatch(id, engaged);
+  });
   book_of_control_.on_state([this](core::RegistrationId id) { control_state_changed(id); });
 }
 
@@ -257,7 +261,8 @@ core::Result<void> Service::admit(Registration& registration, RegisterRequest& r
 
 Member Service::make_member(std::unique_ptr<ports::ProcessHandle> process,
                             const core::ProcessKey& key, core::RegistrationId id) {
-  Member member{nullptr, nullptr, ThreadState{key}, ThreadState{key}, ThreadState{key}};
+  Member member{nullptr,          nullptr,          ThreadState{key},
+                ThreadState{key}, ThreadState{key}, ThreadState{key}};
   member.exit_watch = ports_.loop.watch_readable(
       process->exit_fd(), [this, id, pid = key.pid] { member_exited(id, pid); });
   member.handle = std::move(process);
@@ -305,6 +310,7 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   auto registration = std::move(found->second);
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
+  release_dispatch(registration);
   release_shared(registration);
   control_.end(id);
   gpu_control_.end(id);

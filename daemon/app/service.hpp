@@ -11,6 +11,7 @@
 
 #include "app/agent_watch.hpp"
 #include "app/control_loop.hpp"
+#include "app/cpu_latency.hpp"
 #include "app/gpu_control.hpp"
 #include "app/gpu_watch.hpp"
 #include "app/hold_back.hpp"
@@ -21,6 +22,7 @@
 #include "app/registration.hpp"
 #include "app/shared_lever.hpp"
 #include "app/thread_lever.hpp"
+#include "app/timer_slack_value.hpp"
 #include "app/views.hpp"
 #include "core/admission.hpp"
 #include "core/config.hpp"
@@ -39,11 +41,12 @@ struct Ports {
   ports::EventLoop& loop;
   ports::Report& report;
   GpuWatch::HelperFactory make_helper;
-  ports::AgentHub* agents = nullptr;         ///< null: agents are off
-  ports::Meters* meters = nullptr;           ///< null: nothing is controlled
-  ports::ControlLog* control_log = nullptr;  ///< null: nothing is recorded
-  ports::PowerSource* power = nullptr;       ///< null: power is never to be saved
-  ports::Freezer* freezer = nullptr;         ///< null: nothing is frozen
+  ports::AgentHub* agents = nullptr;           ///< null: agents are off
+  ports::Meters* meters = nullptr;             ///< null: nothing is controlled
+  ports::ControlLog* control_log = nullptr;    ///< null: nothing is recorded
+  ports::PowerSource* power = nullptr;         ///< null: power is never to be saved
+  ports::IdleLatency* idle_latency = nullptr;  ///< null: idle states are left alone
+  ports::Freezer* freezer = nullptr;           ///< null: nothing is frozen
 };
 
 /// Hears of changes; called after the state has changed.
@@ -127,7 +130,11 @@ class Service {
   [[nodiscard]] ThreadPart nice_part() {
     return {core::LeverKind::nice, thread_nice_, &Member::nice};
   }
-  [[nodiscard]] std::array<ThreadPart, 3> thread_parts();
+  [[nodiscard]] std::array<ThreadPart, 4> thread_parts();
+  [[nodiscard]] ThreadPart slack_part() {
+    return {core::LeverKind::timer_slack, thread_slack_, &Member::slack};
+  }
+  void hold_slack(Registration& registration);
   [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
                                                             core::LeverKind kind) const;
   [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
@@ -154,6 +161,10 @@ class Service {
   void hold_slices(Registration& registration);
   void slice_changed(Registration& registration);
   void hold_strongly(core::RegistrationId id, const std::vector<std::string>& engaged);
+  [[nodiscard]] std::vector<core::Rung> dispatch_rungs(core::RegistrationId id, bool misses);
+  void hold_for_dispatch(core::RegistrationId id, const std::vector<std::string>& engaged);
+  void dispatch_statuses(Registration& registration);
+  void release_dispatch(Registration& registration);
   void agents_changed();
   void follow_agents();
   void follow_agents_of(Registration& registration);
@@ -190,9 +201,11 @@ class Service {
   NiceValue nice_value_;
   PolicyValue policy_value_;
   IoValue io_value_;
+  TimerSlackValue slack_value_;
   ThreadLever thread_nice_;
   ThreadLever thread_policy_;
   ThreadLever thread_io_;
+  ThreadLever thread_slack_;
   AutogroupBackend autogroup_backend_;
   WeightBackend cpu_backend_;
   WeightBackend io_backend_;
@@ -208,7 +221,9 @@ class Service {
   ControlBook book_of_control_;
   ControlLoop control_;
   GpuControl gpu_control_;
+  PowerSaving power_saving_;
   LevelControl level_control_;
+  CpuLatency cpu_latency_;
   Neighbours neighbours_;
   HoldBack hold_back_;
   core::Admission admission_;

@@ -14,11 +14,14 @@ constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::sch
                              core::LeverKind::io_weight,    core::LeverKind::performance_level,
                              core::LeverKind::cu_mask,      core::LeverKind::queue_priority,
                              core::LeverKind::serial,       core::LeverKind::queue_limit,
-                             core::LeverKind::memory_limit, core::LeverKind::freezer};
+                             core::LeverKind::memory_limit, core::LeverKind::cpu_latency,
+                             core::LeverKind::timer_slack,  core::LeverKind::freezer};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
   ExplainLine line{std::string(core::to_string(kind)), "left alone",
-                   "profile " + registration.profile.name + " does not set it"};
+                   core::is_for_dispatch(kind)
+                       ? "held only for a dispatch target, which needs the agent in the process"
+                       : "profile " + registration.profile.name + " does not set it"};
   const auto found = registration.levers.find(kind);
   if (found == registration.levers.end()) return line;
   const auto& status = found->second;

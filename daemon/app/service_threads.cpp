@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of app::Service that deals with what every thread has for itself.
 #include <algorithm>
+#include <array>
 
 #include "app/service.hpp"
 
@@ -20,10 +21,11 @@ core::IoPriority io_priority_of(core::IoClass io_class) {
 
 }  // namespace
 
-std::array<Service::ThreadPart, 3> Service::thread_parts() {
+std::array<Service::ThreadPart, 4> Service::thread_parts() {
   return {nice_part(),
           {core::LeverKind::scheduling, thread_policy_, &Member::scheduling},
-          {core::LeverKind::io_class, thread_io_, &Member::io}};
+          {core::LeverKind::io_class, thread_io_, &Member::io},
+          slack_part()};
 }
 
 /// Nothing where the profile leaves it alone.
@@ -37,6 +39,11 @@ std::optional<core::LeverValue> Service::thread_wish(const Registration& registr
   if (kind == core::LeverKind::io_class) {
     if (!profile.io_class) return std::nullopt;
     return io_priority_of(*profile.io_class);
+  }
+  if (kind == core::LeverKind::timer_slack) {
+    const auto slack = config_.control.timer_slack;
+    if (!slack || !is_engaged_for_dispatch(registration, kind)) return std::nullopt;
+    return *core::TimerSlack::make(slack->value());
   }
   if (!profile.nice) return std::nullopt;
   return is_engaged(registration, kind) ? std::min(*profile.nice, config_.control.strong_nice)
@@ -59,7 +66,7 @@ core::Result<ThreadSummary> Service::apply_threads(Registration& registration, M
   return result;
 }
 
-/// Lists them once for all three.
+/// Lists them once for all.
 void Service::look_at_threads(Registration& registration, Member& member) {
   const auto threads =
       ports_.processes.threads(member.nice.process.pid, config_.limits.max_threads_per_process);
@@ -160,8 +167,8 @@ std::size_t Service::stragglers() {
 
 void Service::await_stragglers() {
   if (stragglers() == 0 || straggler_timer_) return;
-  std::array<std::size_t, 3> counts{};
   const auto parts = thread_parts();
+  std::array<std::size_t, std::tuple_size_v<decltype(thread_parts())>> counts{};
   for (std::size_t i = 0; i < parts.size(); ++i) counts.at(i) = parts.at(i).lever.stragglers();
   straggler_timer_ = ports_.loop.after(kForkTime, [this, counts] {
     straggler_timer_.reset();

@@ -98,6 +98,12 @@ struct ControlSection {
   /// How long `apuschedctl run` keeps back background work while a target is out of reach; 0:
   /// never.
   std::chrono::milliseconds admission_wait{30000};
+  /// Of all CPUs, while a dispatch target is missed. The default is what the built-in target calls
+  /// good for a wait for a CPU: waking one up is to take no longer.
+  std::optional<IdleLimit> cpu_latency = IdleLimit::of<20>();
+  /// Of every thread, while a dispatch target is missed. The default is below what can be seen in a
+  /// wait.
+  std::optional<TimerSlackWish> timer_slack = TimerSlackWish::of<1000>();
   bool operator==(const ControlSection&) const = default;
 };
 

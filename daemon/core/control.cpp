@@ -106,7 +106,7 @@ double Controller::Stretch::superiority_of(const Stretch& after) const {
 Controller::Memory& Controller::memory(const std::string& name) {
   const auto found = std::ranges::find(memories_, name, &Memory::name);
   if (found != memories_.end()) return *found;
-  return memories_.emplace_back(Memory{name, {}, {}, 0, 0, 0});
+  return memories_.emplace_back(Memory{name, {}, {}, 0, 0, 0, true, {}, {}});
 }
 
 bool Controller::is_engaged(const std::string& name) const {
@@ -129,6 +129,11 @@ void Controller::engage(const Rung& rung, Moment now) {
   auto& known = memory(rung.name);
   known.changed = now;
   known.watts = rung.watts;
+  known.needs_rival = rung.needs_rival;
+  const bool soon = known.checked && now - *known.checked < settings_.check_after;
+  known.check_after =
+      soon ? std::min(known.check_after * 2, settings_.check_after_max) : settings_.check_after;
+  known.checked.reset();
   fresh_start();
 }
 
@@ -242,7 +247,7 @@ void Controller::climb(const ControlInput& input, ControlOutput& output) {
   if (rung == nullptr) return enter(ControlState::saturated, output, saturation(input));
   if (!may_change(rung->name, input.now)) return;
   if (!knows_before()) return enter(ControlState::violating, output, {});
-  if (engaged_.empty() && relaxed_) {
+  if (relaxed_ && engaged_against_rivals().empty()) {
     const bool soon = input.now - *relaxed_ < kSoon * relax_after_;
     relax_after_ =
         soon ? std::min(relax_after_ * 2, settings_.relax_after_max) : settings_.relax_after;
@@ -319,19 +324,42 @@ void Controller::conclude_reversal(const ControlInput& input, ControlOutput& out
                            "it is worse without: the load had grown meanwhile", without, with});
 }
 
-/// Contention has ended when the rivals' activity has, not when a working lever hides it.
-void Controller::relax(const ControlInput& input, ControlOutput& output) {
-  if (engaged_.empty() || !rival_gone_ || input.now - *rival_gone_ < relax_after_) return;
-  if (test_.verdict() == Verdict::violates) return;
-  let_go(input.now, output, "contention has ended");
-  relaxed_ = input.now;
+std::vector<std::string> Controller::engaged_against_rivals() {
+  std::vector<std::string> names;
+  for (const auto& name : engaged_)
+    if (memory(name).needs_rival) names.push_back(name);
+  return names;
 }
 
-/// The engaged rung with the least benefit per watt; of those that cost nothing, the last.
-std::string Controller::least_worth() {
-  auto worst = engaged_.back();
+/// Contention has ended when the rivals' activity has, not when a working lever hides it. It says
+/// nothing about what acts without rivals.
+void Controller::relax(const ControlInput& input, ControlOutput& output) {
+  if (engaged_.empty() || test_.verdict() == Verdict::violates) return;
+  const bool ended = rival_gone_ && input.now - *rival_gone_ >= relax_after_;
+  if (const auto names = engaged_against_rivals(); ended && !names.empty()) {
+    let_go(names, input.now, output, "contention has ended");
+    relaxed_ = input.now;
+  }
+  check_need(input, output);
+}
+
+/// Nothing but a time without it tells whether what acts without rivals is still needed.
+void Controller::check_need(const ControlInput& input, ControlOutput& output) {
+  if (experiment_ || test_.verdict() != Verdict::meets) return;
+  const auto engaged = engaged_;
+  for (const auto& name : engaged) {
+    auto& known = memory(name);
+    if (known.needs_rival || input.now - *known.changed < known.check_after) continue;
+    known.checked = input.now;
+    return let_go({name}, input.now, output, "to see whether it is still needed");
+  }
+}
+
+/// That with the least benefit per watt; of those that cost nothing, the last.
+std::string Controller::least_worth(const std::vector<std::string>& names) {
+  auto worst = names.back();
   double least = -1;
-  for (const auto& name : engaged_) {
+  for (const auto& name : names) {
     const auto& known = memory(name);
     if (known.watts <= 0) continue;
     const double worth = known.gain / known.watts;
@@ -343,12 +371,19 @@ std::string Controller::least_worth() {
 }
 
 void Controller::let_go(Moment now, ControlOutput& output, const std::string& why) {
-  while (!engaged_.empty()) {
-    const auto name = least_worth();
+  let_go(engaged_, now, output, why);
+  experiment_.reset();
+}
+
+void Controller::let_go(std::vector<std::string> names, Moment now, ControlOutput& output,
+                        const std::string& why) {
+  while (!names.empty()) {
+    const auto name = least_worth(names);
+    std::erase(names, name);
     disengage(name, now);
     output.events.push_back({What::released, name, why, 0, 0});
   }
-  if (experiment_) experiment_.reset();
+  if (experiment_ && memory(experiment_->rung).needs_rival) experiment_.reset();
 }
 
 ControlState Controller::judge() const {

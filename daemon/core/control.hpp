@@ -58,8 +58,12 @@ struct ControlSettings {
   Moment stale_after{1000};       ///< without an observation: failsafe
   Moment let_go_after{5000};      ///< and after so long everything is let go
   Moment change_interval{500};    ///< no rung changes twice within this
-  double rival_floor = 0.10;      ///< rivals that use less of the machine are no contention
-  double min_gain = 0.10;         ///< an improvement below this share is none
+  /// What acts without rivals is let go after so long, to see whether it is still needed; where it
+  /// is, it is asked again after twice as long, at most the latter.
+  Moment check_after{30000};
+  Moment check_after_max{600000};
+  double rival_floor = 0.10;  ///< rivals that use less of the machine are no contention
+  double min_gain = 0.10;     ///< an improvement below this share is none
   /// Not 0: compare exactly so many observations before with as many after. Before: taken once the
   /// target is exceeded, because those that showed it are the highest of many, and the next would
   /// be lower with any lever. After: no fewer, because who stops when it looks good is often wrong.
@@ -139,6 +143,9 @@ class Controller {
     std::uint32_t helped = 0;  ///< times in a row, each after a time without it
     double gain = 0;           ///< share of the observation that it took away, when last seen
     double watts = 0;
+    bool needs_rival = true;
+    Moment check_after{0};          ///< engaged for so long it is let go for a check
+    std::optional<Moment> checked;  ///< since when it is let go for that
   };
   /// A rung that was just engaged, or just let go again to see whether that makes it worse.
   struct Experiment {
@@ -164,9 +171,13 @@ class Controller {
   [[nodiscard]] bool helped(const Stretch& before) const;
   void climb(const ControlInput& input, ControlOutput& output);
   void relax(const ControlInput& input, ControlOutput& output);
+  void check_need(const ControlInput& input, ControlOutput& output);
   void let_go(Moment now, ControlOutput& output, const std::string& why);
+  void let_go(std::vector<std::string> names, Moment now, ControlOutput& output,
+              const std::string& why);
+  [[nodiscard]] std::vector<std::string> engaged_against_rivals();
   void engage(const Rung& rung, Moment now);
-  [[nodiscard]] std::string least_worth();
+  [[nodiscard]] std::string least_worth(const std::vector<std::string>& names);
   void disengage(const std::string& name, Moment now);
   void fresh_start();
   void enter(ControlState state, ControlOutput& output, const std::string& why);

@@ -11,7 +11,7 @@ ResourceKey thread_resource(LeverKind kind, const ThreadKey& thread) {
 
 std::optional<ThreadKey> resource_thread(const ResourceKey& key) {
   if (key.kind != LeverKind::nice && key.kind != LeverKind::scheduling &&
-      key.kind != LeverKind::io_class)
+      key.kind != LeverKind::io_class && key.kind != LeverKind::timer_slack)
     return std::nullopt;
   const auto colon = key.id.find(':');
   if (colon == std::string::npos) return std::nullopt;

@@ -73,19 +73,23 @@ std::string_view to_string(LeverKind kind) {
       return "slice_weight";
     case LeverKind::freezer:
       return "freezer";
+    case LeverKind::timer_slack:
+      return "timer_slack";
+    case LeverKind::cpu_latency:
+      return "cpu_latency";
   }
   return "?";
 }
 
+bool is_for_dispatch(LeverKind kind) {
+  return kind == LeverKind::cpu_latency || kind == LeverKind::timer_slack;
+}
+
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {
-  constexpr std::array kKinds{LeverKind::nice,
-                              LeverKind::autogroup,
-                              LeverKind::cpu_weight,
-                              LeverKind::io_weight,
-                              LeverKind::performance_level,
-                              LeverKind::scheduling,
-                              LeverKind::io_class,
-                              LeverKind::freezer};
+  constexpr std::array kKinds{
+      LeverKind::nice,      LeverKind::autogroup,         LeverKind::cpu_weight,
+      LeverKind::io_weight, LeverKind::performance_level, LeverKind::scheduling,
+      LeverKind::io_class,  LeverKind::timer_slack,       LeverKind::freezer};
   for (const auto kind : kKinds)
     if (to_string(kind) == text) return kind;
   return std::nullopt;
@@ -99,6 +103,7 @@ std::string to_string(const LeverValue& value) {
     return std::string(to_string(*policy));
   if (const auto* io = std::get_if<IoPriority>(&value)) return to_string(*io);
   if (const auto* share = std::get_if<FrozenShare>(&value)) return to_string(*share);
+  if (const auto* slack = std::get_if<TimerSlack>(&value)) return to_string(*slack);
   return std::string(to_string(std::get<PerformanceLevel>(value)));
 }
 
@@ -129,8 +134,12 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       return io ? std::optional<LeverValue>(*io) : std::nullopt;
     }
     case LeverKind::freezer: {
-      const auto share = FrozenShare::parse(text);
-      return share ? std::optional<LeverValue>(*share) : std::nullopt;
+      if (const auto share = FrozenShare::parse(text)) return LeverValue(*share);
+      return std::nullopt;
+    }
+    case LeverKind::timer_slack: {
+      if (const auto slack = TimerSlack::parse(text)) return LeverValue(*slack);
+      return std::nullopt;
     }
     default:
       break;
@@ -153,6 +162,8 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
   // What is held is the rest of the system: the more it is held back, the better for the holder.
   if (const auto *x = std::get_if<FrozenShare>(&a), *y = std::get_if<FrozenShare>(&b); x && y)
     return *x > *y;
+  if (const auto *x = std::get_if<TimerSlack>(&a), *y = std::get_if<TimerSlack>(&b); x && y)
+    return *x < *y;
   return false;
 }
 

@@ -12,9 +12,9 @@
 
 namespace apusched::core {
 
-/// The first five and scheduling, io_class and freezer are values of the system with an original in
-/// the ledger. The rest are settings of a process's own queues, kept by the agent in it: they end
-/// with the agent's connection.
+/// The first five, scheduling, io_class, timer_slack and freezer are values of the system with an
+/// original in the ledger. The rest are settings of a process's own queues, kept by the agent in
+/// it: they end with the agent's connection.
 enum class LeverKind {
   nice,
   autogroup,
@@ -30,13 +30,17 @@ enum class LeverKind {
   io_class,      ///< I/O priority of every thread, likewise
   slice_weight,  ///< CPUWeight of the slices above the unit; in the ledger as cpu_weight of each
   freezer,       ///< a background unit stopped for a part of the time, in the ledger
+  timer_slack,   ///< of every thread, in the ledger like nice
+  cpu_latency,   ///< limit on idle states of all CPUs; in no ledger, it ends with the daemon
 };
 [[nodiscard]] std::string_view to_string(LeverKind kind);
+/// No setting of a profile, but held for a process while its dispatch target is missed.
+[[nodiscard]] bool is_for_dispatch(LeverKind kind);
 /// Of those that the ledger knows.
 [[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
 
-using LeverValue =
-    std::variant<Nice, Weight, PerformanceLevel, SchedulingPolicy, IoPriority, FrozenShare>;
+using LeverValue = std::variant<Nice, Weight, PerformanceLevel, SchedulingPolicy, IoPriority,
+                                TimerSlack, FrozenShare>;
 /// Text form used in the ledger and on D-Bus; "unset" for a weight that is not set.
 [[nodiscard]] std::string to_string(const LeverValue& value);
 [[nodiscard]] std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view text);

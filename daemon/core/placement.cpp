@@ -39,6 +39,8 @@ LeverReach reach_of(LeverKind kind, const Placement& placement) {
       return nice_reach(placement);
     case LeverKind::io_class:
       return {true, "acts on disks whose I/O scheduler is bfq or mq-deadline"};
+    case LeverKind::timer_slack:
+      return {true, "acts on waits with a time limit"};
     case LeverKind::autogroup:
       return autogroup_reach(placement);
     case LeverKind::cpu_weight:

@@ -148,6 +148,16 @@ using FrozenShare = Bounded<struct FrozenShareTag, std::uint32_t, 0, 100>;
 /// Of a GPU.
 using Celsius = Bounded<struct CelsiusTag, std::uint32_t, 40, 120>;
 
+/// Microseconds that an idle CPU may take to wake up; 0: it polls.
+using IdleLimit = Bounded<struct IdleLimitTag, std::uint32_t, 0, 10000>;
+
+/// How late the timers of a thread may fire, nanoseconds. 0 is that of a real-time thread, whose
+/// timers are never late; written, it means the thread's default.
+using TimerSlack =
+    Bounded<struct TimerSlackTag, std::int64_t, 0, std::numeric_limits<std::int64_t>::max()>;
+/// One that may be asked for: the kernel's default is 50000.
+using TimerSlackWish = Bounded<struct TimerSlackWishTag, std::uint32_t, 1, 1000000>;
+
 /// Identifies one registration for its whole life; never reused while the daemon runs.
 using RegistrationId = Bounded<struct RegistrationTag, std::uint32_t, 1, 0xffffffffU>;
 

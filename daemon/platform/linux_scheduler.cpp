@@ -25,6 +25,12 @@ std::string autogroup_path(core::Pid pid) {
   return "/proc/" + core::to_string(pid) + "/autogroup";
 }
 
+/// The file is in /proc/TID, which lookups find for any thread, and not in /proc/PID/task/TID
+/// (linux fs/proc/base.c, tgid_base_stuff). Of another process it needs CAP_SYS_NICE, to read too.
+std::string timer_slack_path(core::Tid tid) {
+  return "/proc/" + core::to_string(tid) + "/timerslack_ns";
+}
+
 }  // namespace
 
 core::Result<core::Nice> LinuxScheduler::thread_nice(core::Tid tid) {
@@ -88,6 +94,19 @@ core::Result<void> LinuxScheduler::set_thread_io(core::Tid tid, core::IoPriority
   if (::syscall(SYS_ioprio_set, kIoOfThread, tid.value(), value) != 0)
     return tl::unexpected(errno_error(errno, "set I/O priority of thread", core::to_string(tid)));
   return {};
+}
+
+core::Result<core::TimerSlack> LinuxScheduler::thread_timer_slack(core::Tid tid) {
+  const auto path = timer_slack_path(tid);
+  const auto text = read_small_file(path, 32);
+  if (!text) return tl::unexpected(text.error());
+  const auto slack = core::TimerSlack::parse(std::string_view(*text).substr(0, text->find('\n')));
+  if (!slack) return core::fail(core::ErrorCode::unsupported, "read", path, "malformed text");
+  return *slack;
+}
+
+core::Result<void> LinuxScheduler::set_thread_timer_slack(core::Tid tid, core::TimerSlack slack) {
+  return write_small_file(timer_slack_path(tid), core::to_string(slack));
 }
 
 core::Result<core::Nice> LinuxScheduler::autogroup_nice(core::Pid member) {

@@ -5,7 +5,8 @@
 
 namespace apusched::platform {
 
-/// Scheduler by setpriority(2), sched_setscheduler(2), ioprio_set(2) and /proc/PID/autogroup.
+/// Scheduler by setpriority(2), sched_setscheduler(2), ioprio_set(2), /proc/PID/autogroup and
+/// /proc/TID/timerslack_ns.
 /// Stateless.
 class LinuxScheduler final : public ports::Scheduler {
  public:
@@ -15,6 +16,8 @@ class LinuxScheduler final : public ports::Scheduler {
   core::Result<void> set_thread_policy(core::Tid tid, core::SchedulingPolicy policy) override;
   core::Result<core::IoPriority> thread_io(core::Tid tid) override;
   core::Result<void> set_thread_io(core::Tid tid, core::IoPriority priority) override;
+  core::Result<core::TimerSlack> thread_timer_slack(core::Tid tid) override;
+  core::Result<void> set_thread_timer_slack(core::Tid tid, core::TimerSlack slack) override;
   core::Result<core::Nice> autogroup_nice(core::Pid member) override;
   core::Result<void> set_autogroup_nice(core::Pid member, core::Nice nice) override;
 };

@@ -20,6 +20,10 @@ class Scheduler {
   [[nodiscard]] virtual core::Result<core::IoPriority> thread_io(core::Tid tid) = 0;
   [[nodiscard]] virtual core::Result<void> set_thread_io(core::Tid tid,
                                                          core::IoPriority priority) = 0;
+  /// 0: a real-time thread, which has none.
+  [[nodiscard]] virtual core::Result<core::TimerSlack> thread_timer_slack(core::Tid tid) = 0;
+  [[nodiscard]] virtual core::Result<void> set_thread_timer_slack(core::Tid tid,
+                                                                  core::TimerSlack slack) = 0;
   [[nodiscard]] virtual core::Result<core::Nice> autogroup_nice(core::Pid member) = 0;
   /// Without CAP_SYS_ADMIN the kernel rate-limits this write (EAGAIN): `timed_out`, try later.
   [[nodiscard]] virtual core::Result<void> set_autogroup_nice(core::Pid member,

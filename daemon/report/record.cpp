@@ -19,6 +19,8 @@ Json to_json(const core::ControlSettings& s) {
           {"stale_after", s.stale_after.count()},
           {"let_go_after", s.let_go_after.count()},
           {"change_interval", s.change_interval.count()},
+          {"check_after", s.check_after.count()},
+          {"check_after_max", s.check_after_max.count()},
           {"rival_floor", s.rival_floor},
           {"min_gain", s.min_gain},
           {"compared", s.compared},
@@ -34,6 +36,8 @@ core::ControlSettings settings_from(const Json& json) {
   s.stale_after = Moment(json.at("stale_after"));
   s.let_go_after = Moment(json.at("let_go_after"));
   s.change_interval = Moment(json.at("change_interval"));
+  s.check_after = Moment(json.at("check_after"));
+  s.check_after_max = Moment(json.at("check_after_max"));
   s.rival_floor = json.at("rival_floor");
   s.min_gain = json.at("min_gain");
   s.compared = json.at("compared");

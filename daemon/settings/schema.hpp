@@ -102,6 +102,8 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.integer("freeze_background_percent", control.freeze_percent, 0, 90);
   visitor.duration("admission_wait_ms", control.admission_wait, milliseconds{0},
                    milliseconds{3600000});
+  visitor.optional_integer("cpu_latency_us", control.cpu_latency);
+  visitor.optional_integer("timer_slack_ns", control.timer_slack);
 }
 
 template <typename Visitor>

@@ -31,6 +31,7 @@ struct FakeWorld {
     bool refuses = false;  ///< setpriority answers EPERM
     core::SchedulingPolicy policy = core::SchedulingPolicy::normal;
     core::IoPriority io = {};
+    std::int64_t slack = 50000;
   };
   struct Process {
     std::uint64_t start = 1;
@@ -225,6 +226,14 @@ class FakeScheduler final : public ports::Scheduler {
   }
   core::Result<void> set_thread_io(core::Tid tid, core::IoPriority priority) override {
     return set(tid, "io", [&](FakeWorld::Thread& thread) { thread.io = priority; });
+  }
+  core::Result<core::TimerSlack> thread_timer_slack(core::Tid tid) override {
+    const auto* thread = world_.thread(tid.value());
+    if (thread == nullptr) return gone(core::to_string(tid));
+    return *core::TimerSlack::make(thread->slack);
+  }
+  core::Result<void> set_thread_timer_slack(core::Tid tid, core::TimerSlack slack) override {
+    return set(tid, "slack", [&](FakeWorld::Thread& thread) { thread.slack = slack.value(); });
   }
   core::Result<core::Nice> autogroup_nice(core::Pid member) override {
     const auto found = world_.processes.find(member.value());

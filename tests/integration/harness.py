@@ -127,6 +127,7 @@ class Machine:
         os.mkdir(self.control_dir)
         self.config = self.write("apuschedd.yaml", CONFIG)
         self.log = f"{self.dir}/daemon.log"
+        self.cpu_latency = f"{self.dir}/cpu_dma_latency"
         self._start_bus(policy)
         if with_systemd:
             self._start_systemd()
@@ -205,6 +206,7 @@ class Machine:
     def daemon_command(self, *extra):
         return [
             DAEMON, "--config", self.config, f"--bus={self.address}", "--sysfs-root", self.sysfs,
+            "--cpu-latency-device", self.cpu_latency,
             "--runtime-dir", f"{self.dir}/run", "--gpu-helper", self.helper, "--gpu-write",
             self.writer, "--systemd-control-dir", self.control_dir, "--log-level", "debug", *extra,
         ]

@@ -84,6 +84,7 @@ TEST(Ledger, ignores_a_release_by_a_stranger) {
 TEST(ResourceKey, names_a_thread_by_tid_and_start) {
   const ThreadKey thread{Tid::of<42>(), StartTime{777}};
   EXPECT_EQ(resource_thread(thread_resource(LeverKind::nice, thread)), thread);
+  EXPECT_EQ(resource_thread(thread_resource(LeverKind::timer_slack, thread)), thread);
   EXPECT_FALSE(resource_thread({LeverKind::nice, "42"}));
   EXPECT_FALSE(resource_thread({LeverKind::nice, "42:-1"}));
   EXPECT_FALSE(resource_thread({LeverKind::nice, "x:1"}));

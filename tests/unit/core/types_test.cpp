@@ -31,6 +31,16 @@ TEST(ThreadValues, are_read_back_as_they_were_written) {
     EXPECT_FALSE(parse_lever_value(LeverKind::io_class, text)) << text;
 }
 
+TEST(ThreadValues, timer_slack_is_a_number_of_nanoseconds) {
+  for (const std::int64_t slack : {std::int64_t{0}, std::int64_t{50000}, TimerSlack::kMax})
+    EXPECT_EQ(parse_lever_value(LeverKind::timer_slack, std::to_string(slack)),
+              LeverValue(*TimerSlack::make(slack)));
+  for (const auto* text : {"", "-1", "1 ", "9223372036854775808", "soon"})
+    EXPECT_FALSE(parse_lever_value(LeverKind::timer_slack, text)) << text;
+  EXPECT_TRUE(favours_more(*TimerSlack::make(1), *TimerSlack::make(50000)));
+  EXPECT_EQ(parse_lever_kind("timer_slack"), LeverKind::timer_slack);
+}
+
 TEST(Weight, unset_acts_as_the_kernels_default) {
   EXPECT_FALSE(Weight().is_set());
   EXPECT_EQ(Weight().effective(), 100U);

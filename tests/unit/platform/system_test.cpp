@@ -161,6 +161,21 @@ TEST(Scheduler, changes_the_io_priority_of_one_thread_and_back) {
   EXPECT_EQ(scheduler.set_thread_io(tid, *before).error().code, core::ErrorCode::gone);
 }
 
+TEST(Scheduler, changes_the_timer_slack_of_one_thread_and_back) {
+  Child child;
+  const auto tid = *core::Tid::make(child.pid().value());
+  LinuxScheduler scheduler;
+  const auto before = scheduler.thread_timer_slack(tid);
+  ASSERT_TRUE(before);
+  for (const auto slack : {core::TimerSlack::of<1>(), *before}) {
+    ASSERT_TRUE(scheduler.set_thread_timer_slack(tid, slack));
+    EXPECT_EQ(*scheduler.thread_timer_slack(tid), slack);
+  }
+  child.end();
+  EXPECT_EQ(scheduler.thread_timer_slack(tid).error().code, core::ErrorCode::gone);
+  EXPECT_EQ(scheduler.set_thread_timer_slack(tid, *before).error().code, core::ErrorCode::gone);
+}
+
 TEST(Processes, a_descriptor_that_is_no_pidfd_is_refused) {
   ProcfsProcesses processes;
   const auto handle = processes.adopt(0);
