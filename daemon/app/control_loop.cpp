@@ -225,6 +225,10 @@ void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now
   if (seen.worked || target.steering.state() != core::ControlState::idle)
     input.rungs = rungs_of_(id);
   input.rival = rival_of(target, seen, own, now - *stepped, *before, machine);
+  if (const auto all = machine.all - before->all; kept_back_ && all > 0ns) {
+    const auto kept = static_cast<double>(kept_back_(id).count());
+    input.rival = std::min(1.0, input.rival + kept / static_cast<double>(all.count()));
+  }
   if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
 }
 

@@ -37,6 +37,10 @@ class ControlLoop {
               const core::Config& config);
   void on_apply(Apply apply) { apply_ = std::move(apply); }
   void on_rungs(RungsOf rungs) { rungs_of_ = std::move(rungs); }
+  /// CPU time that others were kept from since the last call (app::HoldBack): they are rivals
+  /// still.
+  using KeptBack = std::function<std::chrono::nanoseconds(core::RegistrationId)>;
+  void on_kept_back(KeptBack kept) { kept_back_ = std::move(kept); }
 
   /// A registration is there, or has done something since: which of its threads matter.
   void begin(const Registration& registration);
@@ -92,6 +96,7 @@ class ControlLoop {
   const core::Config& config_;
   Apply apply_;
   RungsOf rungs_of_;
+  KeptBack kept_back_;
   std::map<core::RegistrationId, Target> targets_;
   std::unique_ptr<ports::Subscription> timer_;
 };

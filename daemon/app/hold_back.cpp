@@ -2,12 +2,14 @@
 #include "app/hold_back.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace apusched::app {
 namespace {
 
 using core::FrozenShare;
 
+constexpr std::uint64_t kWhole = 100;
 /// Some periods of the guard, and one of its reactions to the first order.
 constexpr core::Moment kFreezerSettles{300};
 
@@ -37,9 +39,13 @@ std::string FreezerBackend::refuse(const core::LeverValue& found) const {
   return "somebody else has frozen it";
 }
 
-HoldBack::HoldBack(ports::Freezer* freezer, SharedLever& lever, const core::Config& config,
-                   const Registrations& registrations)
-    : freezer_(freezer), lever_(lever), config_(config), registrations_(registrations) {
+HoldBack::HoldBack(ports::Freezer* freezer, SharedLever& lever, ports::ProcessSource& processes,
+                   const core::Config& config, const Registrations& registrations)
+    : freezer_(freezer),
+      lever_(lever),
+      processes_(processes),
+      config_(config),
+      registrations_(registrations) {
   if (freezer_ == nullptr) return;
   freezer_->on_foreign([this](const std::string& unit, FrozenShare found) {
     lever_.observed(unit, found, std::chrono::steady_clock::time_point::max());
@@ -124,6 +130,30 @@ void HoldBack::follow() {
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, loops] : wanted_) ids.push_back(id);
   for (const auto id : ids) update(id);
+}
+
+std::chrono::nanoseconds HoldBack::kept_from_others(core::RegistrationId id) {
+  if (!wanted_.contains(id)) {
+    used_.erase(id);
+    return std::chrono::nanoseconds{0};
+  }
+  auto before = std::exchange(used_[id], {});
+  auto& now = used_.at(id);
+  std::uint64_t grown = 0;
+  for (const auto& [other, registration] : registrations_) {
+    if (registration.profile.work_class != core::WorkClass::background) continue;
+    const auto unit = held_.find(core::unit_path_of(registration.placement.unified));
+    if (unit == held_.end() || !unit->second.contains(id)) continue;
+    for (const auto& [pid, member] : registration.members) {
+      const auto time = processes_.activity(pid);
+      if (!time) continue;
+      now.emplace(pid, *time);
+      const auto last = before.find(pid);
+      if (last != before.end() && *time > last->second) grown += *time - last->second;
+    }
+  }
+  const std::uint64_t share = config_.control.freeze_percent;
+  return std::chrono::nanoseconds(grown * share / (kWhole - share));
 }
 
 void HoldBack::end(core::RegistrationId id) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@
 #include "core/control.hpp"
 #include "core/hold_back.hpp"
 #include "ports/freezer.hpp"
+#include "ports/processes.hpp"
 
 namespace apusched::app {
 
@@ -33,8 +36,8 @@ class FreezerBackend final : public LeverBackend {
 class HoldBack {
  public:
   /// `freezer` null: off. All borrowed.
-  HoldBack(ports::Freezer* freezer, SharedLever& lever, const core::Config& config,
-           const Registrations& registrations);
+  HoldBack(ports::Freezer* freezer, SharedLever& lever, ports::ProcessSource& processes,
+           const core::Config& config, const Registrations& registrations);
 
   /// The ladder's last rung for this registration; none where the configuration has it off. Whether
   /// it can act is looked up where it may be tried (`needed`) or is in force.
@@ -45,6 +48,9 @@ class HoldBack {
   /// stopped at once. Costs nothing where nothing is stopped.
   void follow();
   void end(core::RegistrationId id);
+  /// CPU time that units stopped for its sake would have used more since the last call: a rival
+  /// that is stopped is one still. What they use while they run says what they want.
+  [[nodiscard]] std::chrono::nanoseconds kept_from_others(core::RegistrationId id);
   [[nodiscard]] bool holds(const std::string& unit_path) const { return held_.contains(unit_path); }
 
  private:
@@ -57,10 +63,13 @@ class HoldBack {
 
   ports::Freezer* freezer_;
   SharedLever& lever_;
+  ports::ProcessSource& processes_;
   const core::Config& config_;
   const Registrations& registrations_;
   std::map<core::RegistrationId, std::set<core::Latency>> wanted_;
   std::map<std::string, std::set<core::RegistrationId>> held_;  ///< for whom, by unit
+  /// CPU time of the processes in units stopped for a registration, when it last asked.
+  std::map<core::RegistrationId, std::map<core::Pid, std::uint64_t>> used_;
 };
 
 }  // namespace apusched::app

@@ -69,7 +69,7 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       level_control_(gpu_watch_, power_saving_, book_of_control_, ports_.loop, config_),
       cpu_latency_(ports_.idle_latency, power_saving_, ports_.loop, config_, dry_run),
       neighbours_(ports_.processes, ports_.meters, ports_.loop),
-      hold_back_(ports_.freezer, freezer_, config_, registrations_),
+      hold_back_(ports_.freezer, freezer_, ports_.processes, config_, registrations_),
       admission_(kQuietBeforeAdmission) {
   for (const auto kind : kShared)
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -82,6 +82,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
     level_.observed(gpu.text(), level, asked);
   });
   agent_watch_.on_changed([this] { agents_changed(); });
+  control_.on_kept_back(
+      [this](core::RegistrationId id) { return hold_back_.kept_from_others(id); });
   control_.on_rungs([this](core::RegistrationId id) { return rungs_of(id); });
   control_.on_apply([this](core::RegistrationId id, const std::vector<std::string>& engaged) {
     hold_strongly(id, engaged);

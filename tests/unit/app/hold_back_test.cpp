@@ -70,6 +70,24 @@ TEST_F(HoldBackTest, lets_them_run_where_it_does_not_help) {
   EXPECT_TRUE(told(What::undone));
 }
 
+TEST_F(HoldBackTest, a_unit_that_is_stopped_is_a_rival_still) {
+  config_.control.freeze_percent = 90;
+  start();
+  indexer();
+  engine(50, "server");
+  run(1s, 6us, 0.0);
+  run(500ms, 2ms, 0.5);
+  ASSERT_EQ(percent(), 90U);
+  // Of the half of the machine that it had, it still uses a tenth.
+  world_.processes.at(70).per_look = std::chrono::nanoseconds(10ms).count();
+  run(4s, 6us, 0.05);
+  EXPECT_TRUE(told(What::kept));
+  EXPECT_EQ(percent(), 90U);
+  world_.processes.at(70).per_look = 0;
+  run(4s, 6us, 0.0);
+  EXPECT_EQ(percent(), 0U);
+}
+
 TEST_F(HoldBackTest, is_off_unless_the_configuration_says_so) {
   config_.control.freeze_percent = 0;
   start();
