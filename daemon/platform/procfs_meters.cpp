@@ -98,15 +98,17 @@ std::optional<ports::MachineTimes> parse_machine_stat(std::string_view text,
   constexpr std::size_t kFields = 8;  // user nice system idle iowait irq softirq steal
   if (!text.starts_with("cpu ") || ticks_per_second <= 0) return std::nullopt;
   text.remove_prefix(4);
+  const auto tick = nanoseconds(std::chrono::seconds(1)) / ticks_per_second;
+  if (tick.count() == 0) return std::nullopt;
+  const auto most = static_cast<std::uint64_t>(nanoseconds::max() / tick) / kFields;
   std::uint64_t all = 0;
   std::uint64_t idle = 0;
   for (std::size_t field = 0; field < kFields; ++field) {
     const auto value = take_number(text);
-    if (!value || *value > (std::uint64_t{1} << 52U)) return std::nullopt;
+    if (!value || *value > most) return std::nullopt;
     all += *value;
     if (field == kIdle || field == kIoWait) idle += *value;
   }
-  const auto tick = nanoseconds(std::chrono::seconds(1)) / ticks_per_second;
   return ports::MachineTimes{static_cast<std::int64_t>(all - idle) * tick,
                              static_cast<std::int64_t>(all) * tick, 0};
 }
