@@ -134,7 +134,7 @@ void ControlLoop::arm() {
 void ControlLoop::tick() {
   const auto machine = meters_->machine();
   if (!machine) return;
-  const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
+  const auto now = moment(loop_);
   // Applying what was decided must not change the list under our feet.
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, target] : targets_)

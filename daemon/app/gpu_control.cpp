@@ -96,7 +96,7 @@ void GpuControl::arm() {
 void GpuControl::tick() {
   agents_.collect();
   const auto parties = agents_.parties(registrations_);
-  const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
+  const auto now = moment(loop_);
   bool changed = false;
   for (auto& [id, target] : targets_) changed |= step(id, target, now, parties);
   if (changed) press();
@@ -104,18 +104,15 @@ void GpuControl::tick() {
 
 /// Those of a lower class on the same GPUs that nobody measures: while they run, they are taken to
 /// keep the GPU busy.
-std::vector<core::GpuParty> GpuControl::without_agent(const Registration& self,
-                                                      const Parties& parties) const {
+std::vector<core::GpuParty> GpuControl::without_agent(const Registration& self) const {
   std::vector<core::GpuParty> result;
+  const auto measured = agents_.holders();
   for (const auto& [id, registration] : registrations_) {
     const auto work_class = registration.profile.work_class;
     if (work_class >= self.profile.work_class || ran_lately(registration) < kWorks) continue;
     const bool shares = std::ranges::any_of(
         registration.gpus, [&](const std::string& gpu) { return self.gpus.contains(gpu); });
-    const bool is_measured = std::ranges::any_of(parties, [&, other = id](const auto& here) {
-      return std::ranges::find(here.second, other, &core::GpuParty::id) != here.second.end();
-    });
-    if (shares && !is_measured) result.push_back({id, work_class, {}, false, {}, 1.0});
+    if (shares && !measured.contains(id)) result.push_back({id, work_class, {}, false, {}, 1.0});
   }
   return result;
 }
@@ -134,13 +131,14 @@ bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
   }
   if (self == nullptr) return false;
   const auto& registration = registrations_.at(id);
-  for (auto& party : without_agent(registration, parties)) beside.push_back(party);
+  for (auto& party : without_agent(registration)) beside.push_back(party);
   const auto allowed = registration.profile.target_dispatch;
   const auto seen = agents_.take(id);
   core::ControlInput input{now, seen.worked, seen.wait_us, core::rivalry(beside, *self), {}};
   const bool disturbed = input.rival >= core::ControlSettings{}.rival_floor;
   // What is too long while nobody is in the way is no yardstick before everything was tried.
-  const bool violating = target.steering.state() == core::ControlState::violating;
+  const auto state = target.steering.state();
+  const bool violating = state == core::ControlState::violating;
   if (seen.wait_us)
     target.baseline.add(*seen.wait_us,
                         !disturbed && !violating && target.steering.engaged().empty());
@@ -148,9 +146,7 @@ bool GpuControl::step(core::RegistrationId id, Target& target, core::Moment now,
   input.target = known || disturbed ? target.baseline.target(*allowed, target.explored) : kAnything;
   input.rungs = core::gpu_rungs(beside, *self, priority_acts);
   // After those that reach rivals: without rivals these are all there is, with them they are last.
-  const auto state = target.steering.state();
-  const bool misses =
-      state == core::ControlState::violating || state == core::ControlState::saturated;
+  const bool misses = violating || state == core::ControlState::saturated;
   if (rungs_of_) std::ranges::move(rungs_of_(id, misses), std::back_inserter(input.rungs));
   const bool changed = target.steering.step(input);
   if (changed && apply_) apply_(id, target.steering.engaged());

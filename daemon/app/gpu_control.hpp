@@ -57,8 +57,7 @@ class GpuControl {
   [[nodiscard]] bool step(core::RegistrationId id, Target& target, core::Moment now,
                           const Parties& parties);
   void press();
-  [[nodiscard]] std::vector<core::GpuParty> without_agent(const Registration& self,
-                                                          const Parties& parties) const;
+  [[nodiscard]] std::vector<core::GpuParty> without_agent(const Registration& self) const;
 
   AgentWatch& agents_;
   ControlBook& book_;

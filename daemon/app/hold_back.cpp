@@ -59,12 +59,14 @@ std::string HoldBack::why_not(const std::string& unit,
   return core::why_not_frozen(unit, *inside, background);
 }
 
-std::map<std::string, std::string> HoldBack::candidates(core::RegistrationId id) const {
-  std::map<std::string, std::string> result;
+bool HoldBack::may_ask(core::RegistrationId id) const {
   const auto self = registrations_.find(id);
-  if (self == registrations_.end() ||
-      self->second.profile.work_class == core::WorkClass::background)
-    return result;
+  return self != registrations_.end() &&
+         self->second.profile.work_class != core::WorkClass::background;
+}
+
+HoldBack::Units HoldBack::look() const {
+  Units result;
   std::set<core::Pid> background;
   for (const auto& [other, registration] : registrations_) {
     if (registration.profile.work_class != core::WorkClass::background) continue;
@@ -75,11 +77,11 @@ std::map<std::string, std::string> HoldBack::candidates(core::RegistrationId id)
   return result;
 }
 
-std::string HoldBack::why_none_acts(core::RegistrationId id, bool& being_written) const {
+std::string HoldBack::why_none_acts(const Units& units, bool& being_written) const {
   if (auto why = freezer_->why_not(); !why.empty()) return why;
   std::string first = "nothing is registered with a background profile";
   bool some = false;
-  for (const auto& [unit, why] : candidates(id)) {
+  for (const auto& [unit, why] : units) {
     const auto state = held_.contains(unit) ? lever_.state(unit) : std::nullopt;
     const bool pending = state && state->outcome == core::Outcome::pending;
     being_written |= pending;
@@ -95,8 +97,9 @@ std::vector<core::Rung> HoldBack::rungs(core::RegistrationId id, bool needed) {
   core::Rung rung{
       std::string(core::to_string(core::LeverKind::freezer)), true, {}, true, kFreezerSettles, 0};
   if (needed || wanted_.contains(id)) {
-    follow();
-    rung.why_not = why_none_acts(id, rung.being_written);
+    const auto units = look();
+    follow(units);
+    rung.why_not = why_none_acts(may_ask(id) ? units : Units{}, rung.being_written);
   }
   rung.available = rung.why_not.empty();
   return {rung};
@@ -109,12 +112,10 @@ void HoldBack::want(core::RegistrationId id, core::Latency loop, bool wanted) {
   else
     loops.erase(loop);
   if (loops.empty()) wanted_.erase(id);
-  update(id);
+  update(id, wanted_.contains(id) ? look() : Units{});
 }
 
-void HoldBack::update(core::RegistrationId id) {
-  std::map<std::string, std::string> units;
-  if (wanted_.contains(id)) units = candidates(id);
+void HoldBack::update(core::RegistrationId id, const Units& units) {
   const auto share = FrozenShare::make(config_.control.freeze_percent);
   for (const auto& [unit, why] : units)
     if (why.empty() && held_[unit].insert(id).second) lever_.hold(unit, {id, *share});
@@ -127,9 +128,13 @@ void HoldBack::update(core::RegistrationId id) {
 }
 
 void HoldBack::follow() {
+  if (!wanted_.empty()) follow(look());
+}
+
+void HoldBack::follow(const Units& units) {
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, loops] : wanted_) ids.push_back(id);
-  for (const auto id : ids) update(id);
+  for (const auto id : ids) update(id, units);
 }
 
 std::chrono::nanoseconds HoldBack::kept_from_others(core::RegistrationId id) {
@@ -157,7 +162,7 @@ std::chrono::nanoseconds HoldBack::kept_from_others(core::RegistrationId id) {
 }
 
 void HoldBack::end(core::RegistrationId id) {
-  if (wanted_.erase(id) > 0) update(id);
+  if (wanted_.erase(id) > 0) update(id, {});
   follow();
 }
 

@@ -42,7 +42,7 @@ class HoldBack {
   /// The ladder's last rung for this registration; none where the configuration has it off. Whether
   /// it can act is looked up where it may be tried (`needed`) or is in force.
   [[nodiscard]] std::vector<core::Rung> rungs(core::RegistrationId id, bool needed);
-  /// One of the loops of a registration wants it, or no longer.
+  /// One of the loops of a registration wants it, as the rung that it has could act, or no longer.
   void want(core::RegistrationId id, core::Latency loop, bool wanted);
   /// Units are looked at again: a stranger in one, or a process that was released, ends its being
   /// stopped at once. Costs nothing where nothing is stopped.
@@ -54,12 +54,17 @@ class HoldBack {
   [[nodiscard]] bool holds(const std::string& unit_path) const { return held_.contains(unit_path); }
 
  private:
-  /// Every background unit, and why it cannot be stopped for the sake of `id`; empty: it can.
-  [[nodiscard]] std::map<std::string, std::string> candidates(core::RegistrationId id) const;
+  /// Every background unit, and why it cannot be stopped; empty: it can.
+  using Units = std::map<std::string, std::string>;
+  [[nodiscard]] Units look() const;
+  /// For the sake of a background process none is.
+  [[nodiscard]] bool may_ask(core::RegistrationId id) const;
   [[nodiscard]] std::string why_not(const std::string& unit,
                                     const std::set<core::Pid>& background) const;
-  [[nodiscard]] std::string why_none_acts(core::RegistrationId id, bool& being_written) const;
-  void update(core::RegistrationId id);
+  [[nodiscard]] std::string why_none_acts(const Units& units, bool& being_written) const;
+  void follow(const Units& units);
+  /// `units`: none where nothing is wanted for it any more.
+  void update(core::RegistrationId id, const Units& units);
 
   ports::Freezer* freezer_;
   SharedLever& lever_;

@@ -24,7 +24,7 @@ LevelControl::LevelControl(GpuWatch& gpus, PowerSaving& power, ControlBook& book
 bool LevelControl::update(const std::map<core::PciAddress, Wish>& wishes) {
   bool changed =
       std::erase_if(trials_, [&](const auto& item) { return !wishes.contains(item.first); }) > 0;
-  const auto now = std::chrono::duration_cast<core::Moment>(loop_.now().time_since_epoch());
+  const auto now = moment(loop_);
   for (const auto& [pci, wish] : wishes) {
     auto& gpu = trials_.try_emplace(pci, Gpu{core::LevelTrial(level_settings(config_.control)), {}})
                     .first->second;

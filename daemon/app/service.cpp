@@ -312,12 +312,12 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   auto registration = std::move(found->second);
   registrations_.erase(found);
   for (auto& [pid, member] : registration.members) release_member(registration, member, false);
-  release_dispatch(registration);
+  cpu_latency_.release(id);
   release_shared(registration);
   control_.end(id);
   gpu_control_.end(id);
   hold_back_.end(id);
-  admission_.note(id, false, moment());
+  admission_.note(id, false, moment(ports_.loop));
   if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
   with_agents_.erase(id);
   neighbours_.forget(id);

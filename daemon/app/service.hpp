@@ -164,13 +164,11 @@ class Service {
   [[nodiscard]] std::vector<core::Rung> dispatch_rungs(core::RegistrationId id, bool misses);
   void hold_for_dispatch(core::RegistrationId id, const std::vector<std::string>& engaged);
   void dispatch_statuses(Registration& registration);
-  void release_dispatch(Registration& registration);
   void agents_changed();
   void follow_agents();
   void follow_agents_of(Registration& registration);
   void shared_changed(core::LeverKind kind, const std::string& id);
   void control_state_changed(core::RegistrationId id);
-  [[nodiscard]] core::Moment moment() const;
   void freezer_changed(const std::string& unit);
   void set_status(Registration& registration, core::LeverStatus status);
   [[nodiscard]] SharedLever& lever(core::LeverKind kind);

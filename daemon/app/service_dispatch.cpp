@@ -106,8 +106,4 @@ void Service::dispatch_statuses(Registration& registration) {
   if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
 }
 
-void Service::release_dispatch(Registration& registration) {
-  cpu_latency_.release(registration.id);
-}
-
 }  // namespace apusched::app

@@ -66,10 +66,6 @@ std::vector<ExplainLine> Service::explain(core::Pid pid) const {
   return lines;
 }
 
-core::Moment Service::moment() const {
-  return std::chrono::duration_cast<core::Moment>(ports_.loop.now().time_since_epoch());
-}
-
 void Service::control_state_changed(core::RegistrationId id) {
   const auto is_saturated = [](const std::optional<ControlView>& view) {
     return view && view->state == core::to_string(core::ControlState::saturated);
@@ -79,7 +75,7 @@ void Service::control_state_changed(core::RegistrationId id) {
                       found->second.profile.work_class != core::WorkClass::background;
   admission_.note(
       id, counts && (is_saturated(control_.view(id)) || is_saturated(gpu_control_.view(id))),
-      moment());
+      moment(ports_.loop));
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -89,7 +85,7 @@ core::Result<AdmissionView> Service::admission(const std::string& profile) const
   if (!named) return tl::unexpected(named.error());
   const auto wait = config_.control.admission_wait;
   const bool asks = named->work_class == core::WorkClass::background && wait.count() > 0;
-  if (!asks || admission_.open(moment())) return AdmissionView{};
+  if (!asks || admission_.open(moment(ports_.loop))) return AdmissionView{};
   const auto whose = admission_.closed_for();
   const auto found = whose ? registrations_.find(*whose) : registrations_.end();
   if (found == registrations_.end())

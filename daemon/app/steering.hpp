@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <string>
@@ -13,6 +14,11 @@
 #include "ports/report.hpp"
 
 namespace apusched::app {
+
+/// Now, as controllers count time.
+[[nodiscard]] inline core::Moment moment(const ports::EventLoop& loop) {
+  return std::chrono::duration_cast<core::Moment>(loop.now().time_since_epoch());
+}
 
 /// Where all controllers tell what they did. Owner of the history. Event-loop thread.
 class ControlBook {

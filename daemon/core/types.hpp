@@ -143,6 +143,7 @@ using PercentOf = Bounded<struct PercentOfTag, std::uint32_t, 101, 1000>;
 
 /// Share of the time in which a unit is stopped by the freezer; 0: it runs. 100 is what somebody
 /// else does who freezes it; it is never asked for.
+inline constexpr std::uint32_t kMostFrozenPercent = 90;  ///< that is: it goes on in every period
 using FrozenShare = Bounded<struct FrozenShareTag, std::uint32_t, 0, 100>;
 
 /// Of a GPU.

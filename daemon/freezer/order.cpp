@@ -55,9 +55,9 @@ core::Result<Order> decode_order(std::span<const std::byte> bytes) {
   const auto header = decode_header(bytes);
   if (!header) return tl::unexpected(header.error());
   const auto share = core::FrozenShare::make(header->percent);
-  if (!share || share->value() > kMostPercent)
+  if (!share || share->value() > core::kMostFrozenPercent)
     return core::fail(core::ErrorCode::invalid_input, "read", "freezer record",
-                      "a share above " + std::to_string(kMostPercent) + " percent");
+                      "a share above " + std::to_string(core::kMostFrozenPercent) + " percent");
   std::string path(header->path_size, '\0');
   std::memcpy(path.data(), bytes.data() + sizeof(Header), path.size());
   if (!is_group_path(path))

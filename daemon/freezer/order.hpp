@@ -17,8 +17,6 @@ namespace apusched::freezer {
 inline constexpr std::uint32_t kMagic = 0x5a464150;  // "PAFZ" in memory
 inline constexpr std::uint16_t kVersion = 1;
 inline constexpr std::size_t kMaxPath = 512;  ///< as long as an id in the ledger
-/// Never stopped for longer than this share, so that it goes on in every period.
-inline constexpr std::uint32_t kMostPercent = 90;
 
 /// Stop a unit for this share of the time; 0: let it run. An order holds for a second only.
 struct Order {

@@ -125,7 +125,8 @@ void FreezerProcess::take_answer(const freezer::Answer& answer) {
   const auto asked = std::move(asked_.front());
   asked_.pop_front();
   if (answer.error != 0 && asked.share != kRuns) wanted_.erase(asked.unit);
-  if (wanted_.empty() && asked_.empty()) end_guard();
+  // With the end of the socket it ends by itself.
+  if (wanted_.empty() && asked_.empty()) guard_.reset();
   if (asked.done) {
     if (answer.error == 0) return asked.done({});
     return asked.done(tl::unexpected(freezer_error(answer.error, "freeze", asked.unit)));
@@ -185,11 +186,6 @@ void FreezerProcess::renew() {
   if (!guard_ && !start_guard()) return;
   for (const auto& [unit, share] : wanted_)
     if (!send(unit, share, {})) return;
-}
-
-/// With the end of the socket it ends by itself.
-void FreezerProcess::end_guard() {
-  guard_.reset();
 }
 
 }  // namespace apusched::platform

@@ -65,7 +65,6 @@ class FreezerProcess final : public ports::Freezer {
   void let_run(const std::string& unit, const DoneCallback& done);
   void arm();
   void renew();
-  void end_guard();
 
   ports::EventLoop& loop_;
   FreezerOptions options_;

@@ -99,7 +99,7 @@ void describe(Visitor& visitor, core::ControlSection& control) {
   visitor.integer("level_percent_per_watt", control.level_percent_per_watt, 0, 100);
   visitor.boolean("level_on_battery", control.level_on_battery);
   visitor.optional_integer("max_temperature_celsius", control.max_celsius);
-  visitor.integer("freeze_background_percent", control.freeze_percent, 0, 90);
+  visitor.integer("freeze_background_percent", control.freeze_percent, 0, core::kMostFrozenPercent);
   visitor.duration("admission_wait_ms", control.admission_wait, milliseconds{0},
                    milliseconds{3600000});
   visitor.optional_integer("cpu_latency_us", control.cpu_latency);

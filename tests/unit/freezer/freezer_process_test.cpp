@@ -9,7 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "platform/sd_event_loop.hpp"
-#include "unit/gpu/temporary_tree.hpp"
+#include "unit/temporary_tree.hpp"
 
 namespace apusched::platform {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gpu_helper/sysfs_gpu.hpp"
 #include "gpu_helper/telemetry_parse.hpp"
-#include "unit/gpu/temporary_tree.hpp"
+#include "unit/temporary_tree.hpp"
 
 namespace apusched::gpu_helper {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/gpu_topology.hpp"
-#include "unit/gpu/temporary_tree.hpp"
+#include "unit/temporary_tree.hpp"
 
 namespace apusched::platform {
 namespace {

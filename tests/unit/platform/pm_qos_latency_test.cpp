@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "unit/temporary_tree.hpp"
 
 namespace apusched::platform {
 namespace {
@@ -17,53 +18,42 @@ constexpr auto kTwenty = core::IdleLimit::of<20>();
 /// The device is a plain file: what it holds is the number that was written last.
 class PmQosLatencyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = "/tmp/apusched-qos-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void write(const std::string& path, const std::string& text) {
-    const auto file = std::filesystem::path(root_) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
   void state(int index, const std::string& name, const std::string& latency,
              const std::string& disable = "0") {
     const auto folder = "devices/system/cpu/cpu0/cpuidle/state" + std::to_string(index);
-    write(folder + "/name", name + "\n");
-    write(folder + "/latency", latency + "\n");
-    write(folder + "/disable", disable + "\n");
+    tree_.write(folder + "/name", name + "\n");
+    tree_.write(folder + "/latency", latency + "\n");
+    tree_.write(folder + "/disable", disable + "\n");
   }
-  PmQosLatency latency() { return {root_ + "/device", root_}; }
+  PmQosLatency latency() { return {tree_.root() + "/device", tree_.root()}; }
   std::int32_t written() {
     std::int32_t value = -1;
-    std::ifstream(root_ + "/device", std::ios::binary)
+    std::ifstream(tree_.root() + "/device", std::ios::binary)
         .read(reinterpret_cast<char*>(&value), sizeof value);
     return value;
   }
 
-  std::string root_;
+  tests::TemporaryTree tree_;
 };
 
 TEST_F(PmQosLatencyTest, writes_four_bytes_and_replaces_them) {
-  write("device", "");
+  tree_.write("device", "");
   auto latency = this->latency();
   ASSERT_TRUE(latency.limit(kTwenty));
   EXPECT_EQ(written(), 20);
   ASSERT_TRUE(latency.limit(core::IdleLimit::of<0>()));
   EXPECT_EQ(written(), 0);
-  EXPECT_EQ(std::filesystem::file_size(root_ + "/device"), 4U);
+  EXPECT_EQ(std::filesystem::file_size(tree_.root() + "/device"), 4U);
 }
 
 TEST_F(PmQosLatencyTest, a_device_that_is_not_there_is_an_error_and_is_not_made) {
   auto latency = this->latency();
   EXPECT_FALSE(latency.limit(kTwenty));
-  EXPECT_FALSE(std::filesystem::exists(root_ + "/device"));
+  EXPECT_FALSE(std::filesystem::exists(tree_.root() + "/device"));
 }
 
 TEST_F(PmQosLatencyTest, a_device_that_does_not_take_the_number_is_an_error) {
-  PmQosLatency latency("/dev/null", root_);
+  PmQosLatency latency("/dev/null", tree_.root());
   const auto done = latency.limit(kTwenty);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, core::ErrorCode::failed);
