@@ -100,6 +100,17 @@ TEST(ParseSmallTexts, take_what_is_whole_and_nothing_else) {
   EXPECT_EQ(parse_status_tgid("Name:\tx\nTgid:\t42\n")->value(), 42);
 }
 
+TEST(ParseMachineStat, adds_up_what_the_machine_has_done) {
+  const auto times = parse_machine_stat("cpu 10 20 30 400 5 6 7 8 0 0\n", 100);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->all, std::chrono::milliseconds(4860));
+  EXPECT_EQ(times->busy, std::chrono::milliseconds(810));
+}
+
+TEST(ParseMachineStat, of_more_than_time_can_hold_is_none) {
+  EXPECT_FALSE(parse_machine_stat("cpu 99 66 86 6 16 1999999999999 599 5", 100));
+}
+
 TEST(ParseLoadavg, reads_how_many_threads_are_runnable) {
   EXPECT_EQ(parse_runnable("0.20 0.18 0.12 7/80 11206\n"), 7U);
   for (const auto* text : {"", "0.20 0.18 0.12", "0.20 0.18 0.12 7", "0.20 0.18 0.12 -1/80 1",
