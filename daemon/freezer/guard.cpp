@@ -77,6 +77,8 @@ int Guard::obey(const Order& order) {
     const auto frozen = is_frozen(root_, order.path);
     if (!frozen) return frozen.error().value();
     if (*frozen) return EBUSY;
+    // Changes nothing, and tells at once whether it could be changed.
+    if (const auto may = set_frozen(root_, order.path, false); !may) return may.error().value();
   }
   cycles_.set(order.path, order.share, now());
   return 0;

@@ -31,6 +31,8 @@ core::Error freezer_error(int error, const std::string& operation, const std::st
     failure.code = ErrorCode::contended;
     failure.detail = "somebody else freezes or thaws it; left alone";
   }
+  if (error == EROFS)
+    failure.detail += "; a drop-in of the unit with ProtectControlGroups=no permits it";
   if (error == EOPNOTSUPP)
     failure.detail = "the group has no cgroup.freeze: it takes cgroup v2 and Linux 5.2";
   return failure;

@@ -247,6 +247,7 @@ gpu
 if [ "$VM_BACKEND" = qemu ]; then
   sysfs
   . "$here/shares.sh"
+  . "$here/freezer.sh"
 fi
 printf 'smoke (%s): %d checks, %d failed\n' "$VM_BACKEND" $checks $failures
 [ $failures = 0 ]
