@@ -20,16 +20,24 @@ tl::unexpected<std::error_code> unexpected_errno(int error) {
   return tl::unexpected(std::error_code(error, std::generic_category()));
 }
 
-/// `name` in `folder` itself: through no symbolic link and into no other file system. One name at a
-/// time, because openat2(2), which could do it at once, is not to be had with RestrictSUIDSGID= of
-/// our unit: systemd's filter cannot look into its argument.
+/// `name` in `folder` itself, through no symbolic link. One name at a time, because openat2(2),
+/// which could do it at once, is not to be had with RestrictSUIDSGID= of our unit: systemd's filter
+/// cannot look into its argument.
 tl::expected<UniqueFd, std::error_code> open_in(const UniqueFd& folder, const char* name,
                                                 int flags) {
   UniqueFd fd(::openat(folder.get(), name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY));
   if (!fd) return unexpected_errno(errno);
+  return fd;
+}
+
+/// The same for a group below one, which is in the same file system. (Of a plain file this would
+/// say nothing: overlayfs shows it with the device of its layer.)
+tl::expected<UniqueFd, std::error_code> open_group_in(const UniqueFd& folder, const char* name) {
+  auto fd = open_in(folder, name, O_PATH | O_DIRECTORY);
+  if (!fd) return fd;
   struct stat above {};
   struct stat found {};
-  if (::fstat(folder.get(), &above) != 0 || ::fstat(fd.get(), &found) != 0)
+  if (::fstat(folder.get(), &above) != 0 || ::fstat(fd->get(), &found) != 0)
     return unexpected_errno(errno);
   if (above.st_dev != found.st_dev) return unexpected_errno(EXDEV);
   return fd;
@@ -43,7 +51,7 @@ tl::expected<UniqueFd, std::error_code> open_freeze(const std::string& root,
   if (!group) return unexpected_errno(errno);
   for (std::size_t begin = 1; begin < path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
-    auto below = open_in(group, path.substr(begin, end - begin).c_str(), O_PATH | O_DIRECTORY);
+    auto below = open_group_in(group, path.substr(begin, end - begin).c_str());
     if (!below) return below;
     group = std::move(*below);
     begin = end + 1;
