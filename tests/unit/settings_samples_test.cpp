@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks config/: the shipped file, and the samples that users start from or stumble over.
+// Walks config/ and the man page: the shipped file, the samples that users start from or stumble
+// over, and what apuschedd.yaml(5) says of each setting.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -161,6 +162,32 @@ TEST(Samples, every_setting_is_refused_in_a_bad_one) {
   }
   for (const auto& setting : every_setting())
     EXPECT_TRUE(refused.contains(setting.key)) << setting.key;
+}
+
+/// Lines of apuschedd.yaml(5) by their first word.
+std::map<std::string, std::string> described() {
+  std::map<std::string, std::string> lines;
+  std::istringstream page(text_of(fs::path(APUSCHED_MAN_DIR) / "apuschedd.yaml.5"));
+  for (std::string line; std::getline(page, line);) {
+    std::erase(line, '\\');  // "\-" is a minus
+    lines.emplace(line.substr(0, line.find(' ')), line);
+  }
+  return lines;
+}
+
+TEST(ManPage, has_every_setting_with_its_default_and_its_range) {
+  const auto lines = described();
+  const std::string in_profile = "profiles.";
+  for (const auto& setting : every_setting()) {
+    const bool of_profile = setting.key.starts_with(in_profile);
+    const auto line = lines.find(of_profile ? setting.key.substr(in_profile.size()) : setting.key);
+    ASSERT_NE(line, lines.end()) << setting.key;
+    const std::string text = line->second + " ";
+    EXPECT_NE(text.find(" " + setting.range), std::string::npos) << setting.range << ": " << text;
+    if (of_profile) continue;  // what is left out there is left alone
+    EXPECT_NE(text.find(" " + setting.fallback + " "), std::string::npos)
+        << setting.fallback << ": " << text;
+  }
 }
 
 }  // namespace
