@@ -135,6 +135,7 @@ class Service {
     return {core::LeverKind::timer_slack, thread_slack_, &Member::slack};
   }
   void hold_slack(Registration& registration);
+  [[nodiscard]] std::string why_no_slack(Registration& registration);
   [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
                                                             core::LeverKind kind) const;
   [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
