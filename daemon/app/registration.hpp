@@ -66,6 +66,13 @@ struct Registration {
   return std::chrono::nanoseconds(ran);
 }
 
+/// It works when its threads ran for more than a thousandth of the time between two scans: one that
+/// waits for requests wakes up now and then, too.
+[[nodiscard]] inline bool works(const Registration& registration, const core::Limits& limits) {
+  constexpr int kIdleShare = 1000;
+  return ran_lately(registration) > std::chrono::nanoseconds(limits.scan_interval) / kIdleShare;
+}
+
 [[nodiscard]] inline bool is_engaged_for_dispatch(const Registration& registration,
                                                   core::LeverKind kind) {
   return std::ranges::find(registration.engaged_for_dispatch, core::to_string(kind)) !=

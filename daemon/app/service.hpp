@@ -188,7 +188,6 @@ class Service {
   void scan_children(Registration& registration);
   void scan_children(Registration& registration, std::vector<core::Pid> waiting);
   void adopt_child(Registration& registration, const Member& parent, core::Pid child);
-  [[nodiscard]] bool works(const Registration& registration) const;
   void finish_stop();
   void await_stragglers();
   [[nodiscard]] std::size_t member_count() const;
