@@ -38,7 +38,7 @@ class BackgroundEnergyTest : public GpuControlTest {
   }
   core::RegistrationId indexer() {
     auto& process = world_.add(kIndexer);
-    process.cpus = cpus({2, 3});
+    process.cpus = home_;
     process.per_look = std::chrono::nanoseconds(400ms).count();
     return added(kIndexer, "background");
   }
@@ -51,6 +51,21 @@ class BackgroundEnergyTest : public GpuControlTest {
       loop_.advance(config_.control.tick);
       loop_.settle();
     }
+  }
+  /// What it waits while nobody is in the way and nothing helps becomes the yardstick after a
+  /// while.
+  template <typename Condition>
+  void run_until(Condition condition, bool slow) {
+    for (int tick = 0; tick < 100 && !condition(); ++tick) run(config_.control.tick, slow);
+    EXPECT_TRUE(condition());
+  }
+  /// It misses its target, and nothing can be done.
+  core::RegistrationId decode_in_vain() {
+    background_ = indexer();
+    const auto id = decode();
+    run(3s, false);
+    run_until([&] { return state(id) == "saturated"; }, true);
+    return id;
   }
   /// It misses its target, and the CPUs of the background save energy for its sake.
   core::RegistrationId decode_that_needs_it() {
@@ -74,6 +89,7 @@ class BackgroundEnergyTest : public GpuControlTest {
 
   std::vector<core::AgentId> agents_of_;
   std::optional<core::RegistrationId> background_;
+  core::CpuSet home_ = cpus({2, 3});  ///< of background work
   bool cures_ = true;
 };
 
@@ -106,7 +122,7 @@ TEST_F(BackgroundEnergyTest, they_get_back_what_they_had_where_it_does_not_help)
   run(10s, true);
   EXPECT_EQ(words(), kAsBefore);
   EXPECT_GE(told(What::undone), 1);
-  EXPECT_EQ(state(id), "saturated");
+  EXPECT_NE(outcome(id, LeverKind::energy_preference), Outcome::applied);
 }
 
 TEST_F(BackgroundEnergyTest, it_is_off_unless_the_configuration_says_so) {
@@ -148,7 +164,7 @@ TEST_F(BackgroundEnergyTest, it_ends_with_the_daemon) {
   decode_that_needs_it();
   bool stopped = false;
   service_->stop([&] { stopped = true; });
-  loop_.settle();
+  loop_.advance(1s);
   EXPECT_TRUE(stopped);
   EXPECT_EQ(words(), kAsBefore);
 }
@@ -160,7 +176,6 @@ TEST_F(BackgroundEnergyTest, the_original_is_recorded_first_and_comes_back_after
   const auto* entry = store_.ledger.find({LeverKind::energy_preference, "policy2"});
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(core::to_string(entry->original), "96");
-  EXPECT_EQ(std::ranges::count(world_.log, "put energy_preference policy2"), 1);
   crash();
   start();
   EXPECT_EQ(energy_.of(2), "96");
@@ -184,8 +199,8 @@ TEST_F(BackgroundEnergyTest, two_share_it_and_the_last_one_restores) {
   cures_ = false;
   const auto second = decode(101);
   run(3s, false);
-  run(3s, true);
-  ASSERT_EQ(outcome(second, LeverKind::energy_preference), Outcome::applied);
+  run_until([&] { return outcome(second, LeverKind::energy_preference) == Outcome::applied; },
+            true);
   remove(first);
   EXPECT_EQ(words(), "balance_performance balance_performance power power");
   remove(second);
@@ -220,12 +235,9 @@ TEST_F(BackgroundEnergyTest, a_process_that_cannot_be_looked_through_may_be_anyw
 }
 
 TEST_F(BackgroundEnergyTest, where_no_cpu_is_there_for_background_work_alone_it_says_what_to_do) {
+  home_ = cpus({0, 1});
   start();
-  indexer();
-  world_.processes.at(kIndexer).cpus = cpus({0, 1});
-  const auto id = decode();
-  run(3s, false);
-  run(6s, true);
+  const auto id = decode_in_vain();
   EXPECT_THAT(energy_.log, IsEmpty());
   EXPECT_EQ(outcome(id, LeverKind::energy_preference), Outcome::unsupported);
   EXPECT_THAT(why(id), HasSubstr("AllowedCPUs="));
@@ -245,16 +257,14 @@ TEST_F(BackgroundEnergyTest, what_the_kernel_does_not_take_is_told_and_tried_aga
   energy_.refusal = core::Error{core::ErrorCode::unsupported, "write", "policy2",
                                 "the scaling governor is performance"};
   start();
-  indexer();
-  const auto id = decode();
-  run(3s, false);
-  run(6s, true);
+  const auto id = decode_in_vain();
   EXPECT_EQ(words(), kAsBefore);
   EXPECT_EQ(outcome(id, LeverKind::energy_preference), Outcome::unsupported);
   EXPECT_THAT(why(id), HasSubstr("the scaling governor is performance"));
   EXPECT_EQ(store_.ledger.find({LeverKind::energy_preference, "policy2"}), nullptr);
   energy_.refusal.reset();
-  run(config_.control.retry_after + 6s, true);
+  run(config_.control.retry_after, false);
+  run(6s, true);
   EXPECT_EQ(words(), "balance_performance balance_performance power power");
 }
 
@@ -265,8 +275,7 @@ TEST_F(BackgroundEnergyTest, what_somebody_sets_meanwhile_is_theirs_as_long_as_i
   run(40s, true);
   EXPECT_EQ(words(), "balance_performance balance_performance power performance");
   energy_.preferences.at(2) = EnergyWord::balance_power;
-  run(2s, true);
-  EXPECT_EQ(outcome(id, LeverKind::energy_preference), Outcome::contended);
+  run_until([&] { return outcome(id, LeverKind::energy_preference) == Outcome::contended; }, true);
   EXPECT_THAT(why(id), HasSubstr("somebody set it to"));
   remove(id);
   EXPECT_EQ(words(), "balance_performance balance_performance balance_power performance");
@@ -294,11 +303,11 @@ TEST_F(BackgroundEnergyTest, a_cpu_that_goes_offline_is_restored_when_it_is_back
   remove(id);
   EXPECT_EQ(energy_.of(2), "balance_performance");
   EXPECT_EQ(energy_.of(3), "power");
-  EXPECT_FALSE(service_->clean());
   energy_.offline.clear();
   loop_.advance(2min);
   EXPECT_EQ(words(), kAsBefore);
-  EXPECT_TRUE(service_->clean());
+  remove(*background_);
+  expect_clean();
 }
 
 TEST_F(BackgroundEnergyTest, a_policy_that_vanishes_is_forgotten) {
@@ -317,20 +326,14 @@ TEST_F(BackgroundEnergyTest, a_machine_without_preferences_says_so) {
   energy_.preferences.emplace(2, EnergyWord::balance_performance);
   energy_.offline.insert(2);
   start();
-  indexer();
-  const auto id = decode();
-  run(3s, false);
-  run(6s, true);
+  const auto id = decode_in_vain();
   EXPECT_EQ(outcome(id, LeverKind::energy_preference), Outcome::unsupported);
   EXPECT_THAT(why(id), HasSubstr("no energy performance preference"));
 }
 
 TEST_F(BackgroundEnergyTest, a_dry_run_says_what_it_would_do_and_does_nothing) {
   start(true);
-  indexer();
-  const auto id = decode();
-  run(3s, false);
-  run(6s, true);
+  const auto id = decode_in_vain();
   EXPECT_THAT(energy_.log, IsEmpty());
   const auto status = lever(id, LeverKind::energy_preference);
   ASSERT_TRUE(status);
