@@ -14,6 +14,7 @@
 #include "bus/connection.hpp"
 #include "bus/server.hpp"
 #include "platform/agent_socket.hpp"
+#include "platform/cpufreq_energy.hpp"
 #include "platform/file_ledger_store.hpp"
 #include "platform/freezer_process.hpp"
 #include "platform/gpu_helper_process.hpp"
@@ -118,7 +119,7 @@ class Daemon {
     service_ = std::make_unique<app::Service>(
         app::Ports{processes_, scheduler_, *units_, *topology_, *levels_, *store_, *loop_, report_,
                    make_helper, open_agent_socket(), &meters_, recorder_.get(), &power_,
-                   &idle_latency_, freezer_.get()},
+                   &idle_latency_, freezer_.get(), &cpu_energy_},
         config_, options_.dry_run);
   }
 
@@ -184,6 +185,7 @@ class Daemon {
   platform::ProcfsMeters meters_;
   platform::SysfsPower power_{options_.sysfs_root};
   platform::PmQosLatency idle_latency_{options_.cpu_latency_device, options_.sysfs_root};
+  platform::CpufreqEnergy cpu_energy_{options_.sysfs_root};
   std::unique_ptr<report::Recorder> recorder_;
   std::unique_ptr<ports::Units> units_;
   std::unique_ptr<platform::KfdTopology> topology_;

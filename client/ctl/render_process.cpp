@@ -34,10 +34,12 @@ void lever_row(Table& table, std::string_view name, const LeverView& lever) {
 std::string lever_table(const std::map<std::string, LeverView>& levers, const Style& style) {
   using enum Table::Align;
   // the order in which they act on a process, then whatever a newer daemon may know
-  constexpr std::array<std::string_view, 15> kOrder{
-      "nice",         "scheduling",  "io_class",          "autogroup",   "cpu_weight",
-      "slice_weight", "io_weight",   "performance_level", "cu_mask",     "queue_priority",
-      "serial",       "queue_limit", "memory_limit",      "cpu_latency", "timer_slack"};
+  constexpr std::array<std::string_view, 17> kOrder{
+      "nice",         "scheduling",     "io_class",    "autogroup",
+      "cpu_weight",   "slice_weight",   "io_weight",   "performance_level",
+      "cu_mask",      "queue_priority", "serial",      "queue_limit",
+      "memory_limit", "cpu_latency",    "timer_slack", "energy_preference",
+      "freezer"};
   Table table({left, left, left, left, left});
   table.row({{"LEVER", Tone::strong},
              {"OUTCOME", Tone::strong},

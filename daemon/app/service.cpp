@@ -17,7 +17,7 @@ constexpr std::uint32_t kUnknownUser = 0xffffffffU;
 constexpr std::string_view kRegister = "register process";
 constexpr std::array kShared{core::LeverKind::autogroup, core::LeverKind::cpu_weight,
                              core::LeverKind::io_weight, core::LeverKind::performance_level,
-                             core::LeverKind::freezer};
+                             core::LeverKind::freezer,   core::LeverKind::energy_preference};
 
 std::string names_of(const std::map<std::string, core::Profile>& profiles) {
   std::string names;
@@ -50,6 +50,7 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       io_backend_(core::LeverKind::io_weight, ports_.units, ports_.report),
       level_backend_(ports_.levels),
       freezer_backend_(ports_.freezer),
+      energy_backend_(ports_.cpu_energy, config_.control.background_energy),
       autogroup_(core::LeverKind::autogroup, autogroup_backend_, book_, ports_.loop, ports_.report,
                  dry_run),
       cpu_weight_(core::LeverKind::cpu_weight, cpu_backend_, book_, ports_.loop, ports_.report,
@@ -60,6 +61,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
              dry_run),
       freezer_(core::LeverKind::freezer, freezer_backend_, book_, ports_.loop, ports_.report,
                dry_run),
+      energy_(core::LeverKind::energy_preference, energy_backend_, book_, ports_.loop,
+              ports_.report, dry_run),
       gpu_watch_(ports_.topology, ports_.loop, ports_.report, config_, ports_.make_helper),
       agent_watch_(ports_.agents, ports_.loop, ports_.report, config_, dry_run),
       book_of_control_(ports_.control_log, ports_.loop, ports_.report),
@@ -70,6 +73,8 @@ Service::Service(Ports ports, core::Config config, bool dry_run)
       cpu_latency_(ports_.idle_latency, power_saving_, ports_.loop, config_, dry_run),
       neighbours_(ports_.processes, ports_.meters, ports_.loop),
       hold_back_(ports_.freezer, freezer_, ports_.processes, config_, registrations_),
+      background_energy_(ports_.cpu_energy, energy_, ports_.processes, ports_.loop, config_,
+                         registrations_, dry_run),
       admission_(kQuietBeforeAdmission) {
   for (const auto kind : kShared)
     lever(kind).on_changed([this, kind](const std::string& id) { shared_changed(kind, id); });
@@ -115,6 +120,8 @@ SharedLever& Service::lever(core::LeverKind kind) {
       return io_weight_;
     case core::LeverKind::freezer:
       return freezer_;
+    case core::LeverKind::energy_preference:
+      return energy_;
     default:
       return level_;
   }
@@ -301,6 +308,7 @@ void Service::follow_up(core::RegistrationId id) {
   if (agent_watch_.count() > 0) follow_agents();
   control_.begin(registration);
   hold_back_.follow();
+  background_energy_.follow();
   if (observer_ != nullptr) observer_->on_changed(id);
 }
 
@@ -317,6 +325,7 @@ core::Result<void> Service::remove(core::RegistrationId id, std::string_view why
   control_.end(id);
   gpu_control_.end(id);
   hold_back_.end(id);
+  background_energy_.end(id);
   admission_.note(id, false, moment(ports_.loop));
   if (agent_watch_.count() > 0) agent_watch_.update(registrations_);
   with_agents_.erase(id);

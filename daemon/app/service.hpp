@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/agent_watch.hpp"
+#include "app/background_energy.hpp"
 #include "app/control_loop.hpp"
 #include "app/cpu_latency.hpp"
 #include "app/gpu_control.hpp"
@@ -47,6 +48,7 @@ struct Ports {
   ports::PowerSource* power = nullptr;         ///< null: power is never to be saved
   ports::IdleLatency* idle_latency = nullptr;  ///< null: idle states are left alone
   ports::Freezer* freezer = nullptr;           ///< null: nothing is frozen
+  ports::CpuEnergy* cpu_energy = nullptr;      ///< null: energy preferences are left alone
 };
 
 /// Hears of changes; called after the state has changed.
@@ -171,6 +173,7 @@ class Service {
   void shared_changed(core::LeverKind kind, const std::string& id);
   void control_state_changed(core::RegistrationId id);
   void freezer_changed(const std::string& unit);
+  void energy_changed();
   void set_status(Registration& registration, core::LeverStatus status);
   [[nodiscard]] SharedLever& lever(core::LeverKind kind);
 
@@ -209,11 +212,13 @@ class Service {
   WeightBackend io_backend_;
   LevelBackend level_backend_;
   FreezerBackend freezer_backend_;
+  EnergyBackend energy_backend_;
   SharedLever autogroup_;
   SharedLever cpu_weight_;
   SharedLever io_weight_;
   SharedLever level_;
   SharedLever freezer_;
+  SharedLever energy_;
   GpuWatch gpu_watch_;
   AgentWatch agent_watch_;
   ControlBook book_of_control_;
@@ -224,6 +229,7 @@ class Service {
   CpuLatency cpu_latency_;
   Neighbours neighbours_;
   HoldBack hold_back_;
+  BackgroundEnergy background_energy_;
   core::Admission admission_;
   bool agents_due_ = false;                     ///< follow_agents is about to run
   std::set<core::RegistrationId> with_agents_;  ///< that had one when they were last followed

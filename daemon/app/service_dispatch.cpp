@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The part of app::Service that holds for a process what brings its packets to the GPU sooner,
-// while its dispatch target is missed. But for the freezer these act without rivals. Waits for a
-// CPU, the other target, begin when a CPU is awake already and a timer has fired: they do not see
-// any of it.
+// while its dispatch target is missed. But for the freezer, and the energy preference of CPUs with
+// background work only, these act without rivals. Waits for a CPU, the other target, begin when a
+// CPU is awake already and a timer has fired: they do not see any of it.
 #include <algorithm>
 
 #include "app/service.hpp"
@@ -45,6 +45,7 @@ std::vector<core::Rung> Service::dispatch_rungs(core::RegistrationId id, bool mi
         dispatch_rung(LeverKind::cpu_latency, cpu_latency_.why_not(*limit), kWakeWatts));
   if (config_.control.timer_slack)
     rungs.push_back(dispatch_rung(LeverKind::timer_slack, why_no_slack(found->second), kNoWatts));
+  for (auto& rung : background_energy_.rungs(id, misses)) rungs.push_back(std::move(rung));
   for (auto& rung : hold_back_.rungs(id, misses)) rungs.push_back(std::move(rung));
   dispatch_statuses(found->second);
   return rungs;
@@ -62,6 +63,7 @@ void Service::hold_for_dispatch(core::RegistrationId id, const std::vector<std::
     else
       cpu_latency_.release(id);
   }
+  background_energy_.want(id, has(engaged, LeverKind::energy_preference));
   hold_back_.want(id, core::Latency::dispatch, has(engaged, LeverKind::freezer));
   if (slack_was != is_engaged_for_dispatch(registration, LeverKind::timer_slack))
     hold_slack(registration);
@@ -108,7 +110,16 @@ void Service::dispatch_statuses(Registration& registration) {
          "every thread", core::to_string(*slack) + " ns",
          why_not.empty() || dry_run_ ? "held only while the dispatch target is missed" : why_not});
   }
+  if (auto status = background_energy_.status(registration.id))
+    set_status(registration, std::move(*status));
   if (observer_ != nullptr && before != registration.levers) observer_->on_changed(registration.id);
+}
+
+/// It is shown where it is wanted.
+void Service::energy_changed() {
+  for (auto& [id, registration] : registrations_)
+    if (registration.levers.contains(LeverKind::energy_preference)) dispatch_statuses(registration);
+  finish_stop();
 }
 
 }  // namespace apusched::app

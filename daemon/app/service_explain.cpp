@@ -15,7 +15,8 @@ constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::sch
                              core::LeverKind::cu_mask,      core::LeverKind::queue_priority,
                              core::LeverKind::serial,       core::LeverKind::queue_limit,
                              core::LeverKind::memory_limit, core::LeverKind::cpu_latency,
-                             core::LeverKind::timer_slack,  core::LeverKind::freezer};
+                             core::LeverKind::timer_slack,  core::LeverKind::energy_preference,
+                             core::LeverKind::freezer};
 
 ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
   ExplainLine line{std::string(core::to_string(kind)), "left alone",

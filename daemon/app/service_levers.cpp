@@ -236,6 +236,7 @@ void Service::freezer_changed(const std::string& unit) {
 
 void Service::shared_changed(core::LeverKind kind, const std::string& resource) {
   if (kind == core::LeverKind::freezer) return freezer_changed(resource);
+  if (kind == core::LeverKind::energy_preference) return energy_changed();
   const auto state = lever(kind).state(resource);
   for (auto& [id, registration] : registrations_) {
     const auto& profile = registration.profile;

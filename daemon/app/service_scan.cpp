@@ -55,6 +55,7 @@ void Service::scan() {
         worked[*address] |= works(registration, config_.limits);
   gpu_watch_.update(worked);
   hold_back_.follow();
+  background_energy_.follow();
   follow_levels();
   follow_agents();
 }

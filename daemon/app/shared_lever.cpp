@@ -58,9 +58,16 @@ void SharedLever::observed(const std::string& id, const core::LeverValue& value,
   if (found == slots_.end() || found->second.busy || entry == nullptr) return;
   if (entry->contended || !entry->written || *entry->written == value) return;
   if (asked < found->second.written_at) return;
+  disown(id, "somebody set it to " + core::to_string(value));
+}
+
+void SharedLever::disown(const std::string& id, const std::string& why) {
+  const auto found = slots_.find(id);
+  const auto* entry = book_.ledger().find(key(id));
+  if (found == slots_.end() || found->second.busy || entry == nullptr) return;
+  if (entry->contended || !entry->written) return;
   book_.note_contended(key(id));
-  set_state(id, {core::Outcome::contended,
-                 "somebody set it to " + core::to_string(value) + "; left alone"});
+  set_state(id, {core::Outcome::contended, why + "; left alone"});
 }
 
 std::optional<SharedLever::State> SharedLever::state(const std::string& id) const {

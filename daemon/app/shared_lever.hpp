@@ -63,6 +63,9 @@ class SharedLever {
   void observed(const std::string& id, const core::LeverValue& value,
                 std::chrono::steady_clock::time_point asked);
 
+  /// Somebody else wants the value that is in force, which reads as ours: it becomes theirs.
+  void disown(const std::string& id, const std::string& why);
+
   /// Nothing where the resource is not dealt with (any more).
   [[nodiscard]] std::optional<State> state(const std::string& id) const;
   /// Nothing in flight and nothing waiting for a retry.

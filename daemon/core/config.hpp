@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/energy.hpp"
 #include "core/types.hpp"
 
 namespace apusched::core {
@@ -104,6 +105,8 @@ struct ControlSection {
   /// Of every thread, while a dispatch target is missed. The default is below what can be seen in a
   /// wait.
   std::optional<TimerSlackWish> timer_slack = TimerSlackWish::of<1000>();
+  /// Of CPUs on which only background work may run, while a dispatch target is missed.
+  EnergySaving background_energy = EnergySaving::off;
   bool operator==(const ControlSection&) const = default;
 };
 

@@ -15,7 +15,7 @@ namespace apusched::core {
 /// One thing in the system whose value can be changed. `id` by kind:
 /// nice, scheduling, io_class and timer_slack "TID:START", autogroup "/autogroup-N", cpu_weight and
 /// io_weight the unit's name, performance_level the PCI address, freezer the unit's path in the
-/// cgroup v2 tree.
+/// cgroup v2 tree, energy_preference the policy ("policy4").
 struct ResourceKey {
   LeverKind kind = LeverKind::nice;
   std::string id;

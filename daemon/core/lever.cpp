@@ -77,19 +77,28 @@ std::string_view to_string(LeverKind kind) {
       return "timer_slack";
     case LeverKind::cpu_latency:
       return "cpu_latency";
+    case LeverKind::energy_preference:
+      return "energy_preference";
   }
   return "?";
 }
 
 bool is_for_dispatch(LeverKind kind) {
-  return kind == LeverKind::cpu_latency || kind == LeverKind::timer_slack;
+  return kind == LeverKind::cpu_latency || kind == LeverKind::timer_slack ||
+         kind == LeverKind::energy_preference;
 }
 
 std::optional<LeverKind> parse_lever_kind(std::string_view text) {
-  constexpr std::array kKinds{
-      LeverKind::nice,      LeverKind::autogroup,         LeverKind::cpu_weight,
-      LeverKind::io_weight, LeverKind::performance_level, LeverKind::scheduling,
-      LeverKind::io_class,  LeverKind::timer_slack,       LeverKind::freezer};
+  constexpr std::array kKinds{LeverKind::nice,
+                              LeverKind::autogroup,
+                              LeverKind::cpu_weight,
+                              LeverKind::io_weight,
+                              LeverKind::performance_level,
+                              LeverKind::scheduling,
+                              LeverKind::io_class,
+                              LeverKind::timer_slack,
+                              LeverKind::freezer,
+                              LeverKind::energy_preference};
   for (const auto kind : kKinds)
     if (to_string(kind) == text) return kind;
   return std::nullopt;
@@ -104,6 +113,7 @@ std::string to_string(const LeverValue& value) {
   if (const auto* io = std::get_if<IoPriority>(&value)) return to_string(*io);
   if (const auto* share = std::get_if<FrozenShare>(&value)) return to_string(*share);
   if (const auto* slack = std::get_if<TimerSlack>(&value)) return to_string(*slack);
+  if (const auto* energy = std::get_if<EnergyPreference>(&value)) return energy->text();
   return std::string(to_string(std::get<PerformanceLevel>(value)));
 }
 
@@ -141,6 +151,10 @@ std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view tex
       if (const auto slack = TimerSlack::parse(text)) return LeverValue(*slack);
       return std::nullopt;
     }
+    case LeverKind::energy_preference: {
+      if (const auto energy = EnergyPreference::parse(text)) return LeverValue(*energy);
+      return std::nullopt;
+    }
     default:
       break;
   }
@@ -162,6 +176,9 @@ bool favours_more(const LeverValue& a, const LeverValue& b) {
   // What is held is the rest of the system: the more it is held back, the better for the holder.
   if (const auto *x = std::get_if<FrozenShare>(&a), *y = std::get_if<FrozenShare>(&b); x && y)
     return *x > *y;
+  if (const auto *x = std::get_if<EnergyPreference>(&a), *y = std::get_if<EnergyPreference>(&b);
+      x && y)
+    return x->saves_more_than(*y);
   if (const auto *x = std::get_if<TimerSlack>(&a), *y = std::get_if<TimerSlack>(&b); x && y)
     return *x < *y;
   return false;

@@ -7,14 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "core/energy.hpp"
 #include "core/result.hpp"
 #include "core/types.hpp"
 
 namespace apusched::core {
 
-/// The first five, scheduling, io_class, timer_slack and freezer are values of the system with an
-/// original in the ledger. The rest are settings of a process's own queues, kept by the agent in
-/// it: they end with the agent's connection.
+/// The first five, scheduling, io_class, timer_slack, freezer and energy_preference are values of
+/// the system with an original in the ledger. The rest are settings of a process's own queues, kept
+/// by the agent in it: they end with the agent's connection.
 enum class LeverKind {
   nice,
   autogroup,
@@ -32,6 +33,7 @@ enum class LeverKind {
   freezer,       ///< a background unit stopped for a part of the time, in the ledger
   timer_slack,   ///< of every thread, in the ledger like nice
   cpu_latency,   ///< limit on idle states of all CPUs; in no ledger, it ends with the daemon
+  energy_preference,  ///< of a cpufreq policy with background work only, in the ledger
 };
 [[nodiscard]] std::string_view to_string(LeverKind kind);
 /// No setting of a profile, but held for a process while its dispatch target is missed.
@@ -40,12 +42,13 @@ enum class LeverKind {
 [[nodiscard]] std::optional<LeverKind> parse_lever_kind(std::string_view text);
 
 using LeverValue = std::variant<Nice, Weight, PerformanceLevel, SchedulingPolicy, IoPriority,
-                                TimerSlack, FrozenShare>;
+                                TimerSlack, FrozenShare, EnergyPreference>;
 /// Text form used in the ledger and on D-Bus; "unset" for a weight that is not set.
 [[nodiscard]] std::string to_string(const LeverValue& value);
 [[nodiscard]] std::optional<LeverValue> parse_lever_value(LeverKind kind, std::string_view text);
 /// True where `a` favours its holder more than `b`: lower nice, higher weight, higher clocks, a
-/// policy or I/O class that goes first.
+/// policy or I/O class that goes first. Of what is held against the rest of the system (a unit that
+/// is stopped, CPUs of others that save energy): the more of it.
 [[nodiscard]] bool favours_more(const LeverValue& a, const LeverValue& b);
 
 enum class Outcome {

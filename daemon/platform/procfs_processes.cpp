@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -200,6 +201,36 @@ core::Result<std::uint64_t> ProcfsProcesses::activity(core::Pid pid) {
   const auto used = cpu_time_of(pid);
   if (!used) return tl::unexpected(used.error());
   return static_cast<std::uint64_t>(used->count());
+}
+
+/// What the kernel answers has the cpuset in it (linux kernel/sched/syscalls.c, sched_getaffinity).
+core::Result<ports::Affinity> ProcfsProcesses::affinity(core::Pid pid, std::uint32_t limit) {
+  static_assert(CPU_SETSIZE == core::kMostCpus);
+  ports::Affinity result;
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  int error = 0;
+  const auto listed = for_each_number(proc_path(pid, "task"), [&](core::Pid number) {
+    if (++result.threads > limit) return false;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    if (::sched_getaffinity(number.value(), sizeof mask, &mask) != 0) {
+      error = errno == ESRCH ? error : errno;
+      return error == 0;
+    }
+    CPU_OR(&all, &all, &mask);
+    return true;
+  });
+  if (!listed) return tl::unexpected(listed.error());
+  // EINVAL: the kernel could have more CPUs than the set has room for.
+  if (error != 0)
+    return tl::unexpected(errno_error(error, "read CPU affinity of", core::to_string(pid)));
+  if (result.threads > limit)
+    return core::fail(core::ErrorCode::limit_reached, "read CPU affinity of", core::to_string(pid),
+                      "more than " + std::to_string(limit) + " threads");
+  for (std::size_t cpu = 0; cpu < core::kMostCpus; ++cpu)
+    if (CPU_ISSET(cpu, &all)) result.cpus.set(cpu);
+  return result;
 }
 
 }  // namespace apusched::platform

@@ -31,6 +31,7 @@ class ProcfsProcesses final : public ports::ProcessSource {
   core::Result<std::string> occupied_beside(const std::string& group,
                                             const std::string& child) override;
   core::Result<std::uint64_t> activity(core::Pid pid) override;
+  core::Result<ports::Affinity> affinity(core::Pid pid, std::uint32_t limit) override;
 
  private:
   [[nodiscard]] std::string cpu_group_of(core::Pid pid) const;

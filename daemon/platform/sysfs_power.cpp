@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "platform/cpufreq_energy.hpp"
 #include "platform/small_file.hpp"
 
 namespace apusched::platform {
@@ -42,8 +43,18 @@ bool SysfsPower::on_battery() const {
 
 bool SysfsPower::power_saver() const {
   const auto profile = word("firmware/acpi/platform_profile");
-  return profile == "low-power" || profile == "quiet" ||
-         word("devices/system/cpu/cpu0/cpufreq/energy_performance_preference") == "power";
+  return profile == "low-power" || profile == "quiet" || all_cpus_save();
+}
+
+bool SysfsPower::all_cpus_save() const {
+  bool some = false;
+  for (const auto& policy : cpufreq_policies(root_)) {
+    const auto preference = word(energy_file(policy));
+    if (preference.empty()) continue;
+    if (preference != "power") return false;
+    some = true;
+  }
+  return some;
 }
 
 }  // namespace apusched::platform

@@ -17,11 +17,13 @@ class SysfsPower final : public ports::PowerSource {
   /// A battery of the machine discharges and no mains is there. That of a mouse
   /// (scope "Device") does not count.
   [[nodiscard]] bool on_battery() const;
-  /// ACPI platform profile "low-power" or "quiet", or cpu0's energy performance preference "power":
-  /// what power-profiles-daemon writes for its profile power-saver.
+  /// ACPI platform profile "low-power" or "quiet", or the energy performance preference "power" of
+  /// every CPU that has one: what power-profiles-daemon writes for its profile power-saver. Of some
+  /// of them it is no profile, but this daemon or somebody else who lowers single CPUs.
   [[nodiscard]] bool power_saver() const;
 
  private:
+  [[nodiscard]] bool all_cpus_save() const;
   [[nodiscard]] std::string word(const std::string& path) const;
 
   std::string root_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu_set.hpp"
 #include "core/placement.hpp"
 #include "core/result.hpp"
 #include "core/types.hpp"
@@ -30,6 +31,12 @@ struct ProcessIdentity {
 struct ThreadFacts {
   core::ThreadKey key;
   core::Nice nice;
+};
+
+/// Where a process may run.
+struct Affinity {
+  core::CpuSet cpus;  ///< of any of its threads
+  std::uint32_t threads = 0;
 };
 
 /// Keeps one process identified (a pidfd). Destroying it closes the descriptor.
@@ -74,6 +81,9 @@ class ProcessSource {
   /// CPU time of all threads, nanoseconds: progress, never gpu_busy_percent. One system call. A
   /// process for which it has not grown has not run: it has no new threads, children or queues.
   [[nodiscard]] virtual core::Result<std::uint64_t> activity(core::Pid pid) = 0;
+  /// The union over its threads of what affinity and cpuset leave them, online CPUs only. More than
+  /// `limit` threads is `limit_reached`, more CPUs than a core::CpuSet holds `unsupported`.
+  [[nodiscard]] virtual core::Result<Affinity> affinity(core::Pid pid, std::uint32_t limit) = 0;
 };
 
 }  // namespace apusched::ports

@@ -36,6 +36,9 @@ inline constexpr std::array kIoClasses{core::IoClass::idle, core::IoClass::best_
 inline constexpr std::array kRaiseSlices{core::RaiseSlices::never, core::RaiseSlices::exclusive,
                                          core::RaiseSlices::always};
 
+inline constexpr std::array kEnergySavings{
+    core::EnergySaving::off, core::EnergySaving::balance_power, core::EnergySaving::power};
+
 inline constexpr std::array kWorkClasses{core::WorkClass::background, core::WorkClass::batch,
                                          core::WorkClass::interactive, core::WorkClass::critical};
 
@@ -104,6 +107,7 @@ void describe(Visitor& visitor, core::ControlSection& control) {
                    milliseconds{3600000});
   visitor.optional_integer("cpu_latency_us", control.cpu_latency);
   visitor.optional_integer("timer_slack_ns", control.timer_slack);
+  visitor.word("background_energy_preference", control.background_energy, kEnergySavings);
 }
 
 template <typename Visitor>

@@ -41,9 +41,10 @@ struct FakeWorld {
     std::string cpu_group = "/";
     std::string unified = "/apu.slice/apu-left.slice/llama.service";
     bool kernel_thread = false;
-    std::uint64_t activity = 0;  ///< grows a little with each look
-    std::uint64_t per_look = 1;  ///< so much, in nanoseconds
-    bool asleep = false;         ///< but not then
+    std::uint64_t activity = 0;                ///< grows a little with each look
+    std::uint64_t per_look = 1;                ///< so much, in nanoseconds
+    bool asleep = false;                       ///< but not then
+    core::CpuSet cpus = core::CpuSet().set();  ///< where its threads may run
   };
   std::map<int, Process> processes;
   std::map<std::string, int> autogroups{{"/autogroup-1", 0}};
@@ -193,6 +194,15 @@ class FakeProcesses final : public ports::ProcessSource {
     ++world_.activities_read;
     if (!found->second.asleep) found->second.activity += found->second.per_look;
     return found->second.activity;
+  }
+  core::Result<ports::Affinity> affinity(core::Pid pid, std::uint32_t limit) override {
+    const auto found = world_.processes.find(pid.value());
+    if (found == world_.processes.end()) return gone(core::to_string(pid));
+    const auto threads = static_cast<std::uint32_t>(found->second.threads.size());
+    if (threads > limit)
+      return core::fail(core::ErrorCode::limit_reached, "read affinity of", core::to_string(pid),
+                        "too many threads");
+    return ports::Affinity{found->second.cpus, threads};
   }
 
  private:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Whoever owns a process writes these texts: any bytes, no crash, nothing out of range.
+// Whoever owns a process writes these texts, or sysfs: any bytes, no crash, nothing out of range.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/energy.hpp"
 #include "platform/proc_parse.hpp"
 #include "platform/procfs_meters.hpp"
 
@@ -26,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(parse_machine_stat(text, 100));
   static_cast<void>(parse_children(text));
   static_cast<void>(parse_status_uid(text));
+  if (const auto cpus = apusched::core::parse_cpu_numbers(text); cpus && cpus->none()) std::abort();
+  if (const auto energy = apusched::core::EnergyPreference::parse(text))
+    if (apusched::core::EnergyPreference::parse(energy->text()) != energy) std::abort();
   static_cast<void>(parse_status_tgid(text));
   return 0;
 }

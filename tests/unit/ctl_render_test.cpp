@@ -34,6 +34,17 @@ TEST(RenderStatus, shows_daemon_gpu_latency_and_every_lever) {
             "  cpu_weight  pending      1000   llama.service\n");
 }
 
+TEST(RenderStatus, what_is_held_for_a_target_comes_last_in_the_order_of_trying) {
+  auto status = sample_status();
+  for (const auto* name : {"freezer", "energy_preference", "cpu_latency"})
+    status.processes.front().levers[name] = {"standby", "", "", ""};
+  const auto text = render_status(status, kPlain);
+  EXPECT_LT(text.find("cpu_weight"), text.find("cpu_latency"));
+  EXPECT_LT(text.find("cpu_latency"), text.find("energy_preference"));
+  EXPECT_LT(text.find("energy_preference"), text.find("freezer"));
+  EXPECT_NE(text.find("freezer"), std::string::npos);
+}
+
 TEST(RenderStatus, says_what_is_missing_instead_of_showing_nothing) {
   StatusView status;
   status.daemon = {"0.1.0", "degraded", {"no GPU: /sys/class/kfd is absent"}, false, 0, {}};

@@ -8,6 +8,7 @@
 
 #include "app/service.hpp"
 #include "doubles/fake_agents.hpp"
+#include "doubles/fake_cpu_energy.hpp"
 #include "doubles/fake_freezer.hpp"
 #include "doubles/fake_idle_latency.hpp"
 #include "doubles/fake_meters.hpp"
@@ -30,7 +31,7 @@ class ServiceTest : public ::testing::Test {
     ports_.emplace(Ports{
         processes_, scheduler_, units_, topology_, levels_, store_, loop_, report_,
         [this](const ports::GpuFacts&) { return std::make_unique<doubles::FakeHelper>(helper_); },
-        agent_hub_, meters_port_, nullptr, &power_, idle_port_, &freezer_});
+        agent_hub_, meters_port_, nullptr, &power_, idle_port_, &freezer_, &energy_});
     service_ = std::make_unique<Service>(*ports_, config_, dry_run);
     ASSERT_TRUE(service_->start());
     loop_.settle();
@@ -95,6 +96,7 @@ class ServiceTest : public ::testing::Test {
   doubles::FakePower power_;
   doubles::FakeFreezer freezer_;
   doubles::FakeIdleLatency idle_;
+  doubles::FakeCpuEnergy energy_;
   ports::IdleLatency* idle_port_ = nullptr;
   ports::AgentHub* agent_hub_ = nullptr;
   ports::Meters* meters_port_ = nullptr;

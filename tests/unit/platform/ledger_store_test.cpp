@@ -70,6 +70,29 @@ TEST_F(LedgerFile, gives_back_every_field_after_a_crash) {
   EXPECT_EQ(*ledger.find(kThread), thread_entry());
 }
 
+TEST_F(LedgerFile, keeps_an_energy_preference_in_the_form_that_it_had) {
+  const core::ResourceKey policy{LeverKind::energy_preference, "policy4"};
+  const core::LedgerEntry entry{*core::EnergyPreference::parse("96"),
+                                core::EnergyPreference(core::EnergyWord::power),
+                                {},
+                                {},
+                                false,
+                                {},
+                                false};
+  {
+    const auto store = open();
+    ASSERT_TRUE(store->load());
+    ASSERT_TRUE(store->put(policy, entry));
+  }
+  EXPECT_NE(content().find(R"("original":"96","written":"power")"), std::string::npos);
+  const auto ledger = reopened();
+  ASSERT_NE(ledger.find(policy), nullptr);
+  EXPECT_EQ(*ledger.find(policy), entry);
+  append(R"({"v":1,"kind":"energy_preference","id":"policy5","original":"slow"})"
+         "\n");
+  EXPECT_EQ(reopened().size(), 1U);
+}
+
 TEST_F(LedgerFile, forgets_what_was_erased) {
   fill();
   {

@@ -15,6 +15,12 @@ class SysfsPowerTest : public ::testing::Test {
     tree_.write("class/power_supply/" + name + "/type", type + "\n");
     tree_.write("class/power_supply/" + name + "/" + file, text + "\n");
   }
+  /// Of a policy and, as the kernel has it, below its first CPU.
+  void preference(int cpu, const std::string& word) {
+    const auto number = std::to_string(cpu);
+    for (const auto& folder : {"cpufreq/policy" + number, "cpu" + number + "/cpufreq"})
+      tree_.write("devices/system/cpu/" + folder + "/energy_performance_preference", word + "\n");
+  }
   bool saving() { return SysfsPower(tree_.root()).saving(); }
 
   tests::TemporaryTree tree_;
@@ -44,11 +50,28 @@ TEST_F(SysfsPowerTest, a_power_saving_profile_is_seen_where_it_is_written) {
   tree_.write("firmware/acpi/platform_profile", "low-power\n");
   EXPECT_TRUE(saving());
   tree_.write("firmware/acpi/platform_profile", "performance\n");
-  const auto* preference = "devices/system/cpu/cpu0/cpufreq/energy_performance_preference";
-  tree_.write(preference, "power\n");
+  preference(0, "power");
+  preference(1, "power");
   EXPECT_TRUE(saving());
-  tree_.write(preference, "balance_power\n");
+  preference(0, "balance_power");
+  preference(1, "balance_power");
   EXPECT_FALSE(saving());
+}
+
+TEST_F(SysfsPowerTest, cpus_of_which_some_save_are_no_profile) {
+  preference(0, "balance_performance");
+  preference(1, "power");
+  EXPECT_FALSE(saving());
+  preference(0, "power");
+  preference(1, "balance_performance");
+  EXPECT_FALSE(saving());
+}
+
+TEST_F(SysfsPowerTest, cpus_without_a_preference_say_nothing) {
+  tree_.write("devices/system/cpu/cpufreq/policy0/scaling_driver", "acpi-cpufreq\n");
+  EXPECT_FALSE(saving());
+  preference(1, "power");
+  EXPECT_TRUE(saving());
 }
 
 TEST_F(SysfsPowerTest, garbage_is_no_reason_to_save) {

@@ -199,6 +199,40 @@ TEST(Processes, more_threads_than_the_limit_is_said) {
   EXPECT_EQ(threads.error().code, core::ErrorCode::limit_reached);
 }
 
+TEST(Processes, may_run_where_any_of_their_threads_may) {
+  ProcfsProcesses processes;
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  std::size_t first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  const auto everywhere = processes.affinity(own_pid(), 16);
+  ASSERT_TRUE(everywhere);
+  EXPECT_EQ(everywhere->cpus.count(), static_cast<std::size_t>(CPU_COUNT(&before)));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  std::atomic<bool> stop = false;
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  std::thread thread([&] { stop.wait(false); });  // it inherits the one
+  const auto here = processes.affinity(own_pid(), 16);
+  EXPECT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  const auto both = processes.affinity(own_pid(), 16);
+  const auto limited = processes.affinity(own_pid(), 1);
+  stop = true;
+  stop.notify_all();
+  thread.join();
+  ASSERT_TRUE(here);
+  EXPECT_EQ(here->cpus, core::CpuSet().set(first));
+  EXPECT_EQ(here->threads, 2U);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->cpus, everywhere->cpus);
+  EXPECT_EQ(limited.error().code, core::ErrorCode::limit_reached);
+  Child child;
+  const auto pid = child.pid();
+  child.end();
+  EXPECT_EQ(processes.affinity(pid, 16).error().code, core::ErrorCode::gone);
+}
+
 TEST(Processes, find_a_member_of_the_own_session) {
   ProcfsProcesses processes;
   const auto placement = processes.placement(own_pid());
