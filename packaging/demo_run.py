@@ -252,6 +252,7 @@ def stop(_signal, _frame):
 
 def main():
     signal.signal(signal.SIGTERM, stop)
+    begun = time.monotonic()
     demo = Demo(sys.argv[1], "--real" in sys.argv[2:])
     try:
         run(demo)
@@ -268,6 +269,7 @@ def main():
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         demo.close()
+        print(f"demo: ran and cleaned up in {time.monotonic() - begun:.0f} s")
 
 
 if __name__ == "__main__":
