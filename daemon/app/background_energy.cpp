@@ -11,9 +11,10 @@ using Clock = std::chrono::steady_clock;
 
 /// The firmware moves power between CPU and GPU by averages over about a second. Not measured here.
 constexpr core::Moment kEnergySettles{1000};
-/// Share of one CPU, of which background work has to use more to be worth it, and to stay so.
+/// Background work is worth acting against if it used more than this share of a CPU between two
+/// scans, a moment ago: what waits for a disk now and then goes on at once.
 constexpr int kBusyShare = 10;
-constexpr int kStaysBusyShare = 100;
+constexpr std::chrono::seconds kLull{2};
 
 core::Error no_energy(const std::string& id) {
   return {core::ErrorCode::unsupported, "set energy preference of", id,
@@ -79,9 +80,15 @@ bool BackgroundEnergy::may_ask(core::RegistrationId id) const {
          self->second.profile.work_class != core::WorkClass::background;
 }
 
-bool BackgroundEnergy::works(const Registration& registration) const {
+void BackgroundEnergy::note_work(Clock::time_point now) {
   const std::chrono::nanoseconds interval = config_.limits.scan_interval;
-  return ran_lately(registration) > interval / (wanted_.empty() ? kBusyShare : kStaysBusyShare);
+  std::erase_if(worked_, [&](const auto& item) {
+    return now - item.second > kLull || !registrations_.contains(item.first);
+  });
+  for (const auto& [id, registration] : registrations_)
+    if (registration.profile.work_class == core::WorkClass::background &&
+        ran_lately(registration) > interval / kBusyShare)
+      worked_.insert_or_assign(id, now);
 }
 
 core::CpuUse BackgroundEnergy::use() const {
@@ -101,7 +108,7 @@ core::CpuUse BackgroundEnergy::use() const {
       }
     }
     (background ? use.background : use.others) |= cpus;
-    if (background && works(registration)) use.working |= cpus;
+    if (worked_.contains(id)) use.working |= cpus;
   }
   return use;
 }
@@ -136,6 +143,7 @@ void BackgroundEnergy::look() {
     return;
   }
   notice(*policies, now);
+  note_work(now);
   std::erase_if(left_alone_, [&](const auto& item) { return item.second.until <= now; });
   std::map<std::string, std::string> left_alone;
   for (const auto& [policy, why] : left_alone_) left_alone.emplace(policy, why.why);

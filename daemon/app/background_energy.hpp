@@ -71,8 +71,7 @@ class BackgroundEnergy {
   void refresh();
   void look();
   [[nodiscard]] core::CpuUse use() const;
-  /// Background work that has used so much of a CPU lately is worth acting against.
-  [[nodiscard]] bool works(const Registration& registration) const;
+  void note_work(std::chrono::steady_clock::time_point now);
   void notice(const std::vector<core::EnergyPolicy>& policies,
               std::chrono::steady_clock::time_point asked);
   [[nodiscard]] std::string why_not(core::RegistrationId id) const;
@@ -91,7 +90,9 @@ class BackgroundEnergy {
   std::set<core::RegistrationId> asked_;  ///< that could have used it since they are registered
   std::map<std::string, std::set<core::RegistrationId>> held_;  ///< for whom, by policy
   std::map<std::string, LeftAlone> left_alone_;                 ///< by policy
-  std::optional<core::Lowerable> seen_;                         ///< at the last look
+  /// Of background registrations: when they were last seen to work enough to be worth it.
+  std::map<core::RegistrationId, std::chrono::steady_clock::time_point> worked_;
+  std::optional<core::Lowerable> seen_;  ///< at the last look
   std::chrono::steady_clock::time_point seen_at_{};
 };
 

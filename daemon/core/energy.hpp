@@ -27,8 +27,7 @@ enum class EnergyWord { performance, balance_performance, by_driver, balance_pow
 /// number it stands for are two values, so that what is restored reads as it did before.
 class EnergyPreference {
  public:
-  // Every word is a preference.
-  // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions)
+  /// Every word is a preference: not explicit.
   constexpr EnergyPreference(EnergyWord word) : value_(word_value(word)), word_(word) {}
   /// A word or a number and nothing else; amd-pstate's "dynamic(profile:…)", with which the driver
   /// changes it by itself, is none.

@@ -8,15 +8,17 @@ import subprocess
 import unittest
 
 from agent_harness import AGENT
-from gpu_loop_test import DECODE
-from harness import PYTHON, eventually, read
+from gpu_loop_test import DECODE, HOG
+from harness import PYTHON, SOFTAPU, eventually, read
 from run_test import RunTest
 
-# A target that is missed with nobody in the way, and no lever before this one.
+# No lever before this one: who is in the way on the GPU is not registered.
 SETTINGS = """
   decode:
     class: critical
     target_dispatch_percent: 101
+  indexer:
+    class: background
 control:
   retry_after_ms: 1000
   cpu_latency_us: null
@@ -34,6 +36,12 @@ class Energy(RunTest):
     def with_policies(self):
         m = self.machine()
         m.folder = f"{m.sysfs}/devices/system/cpu/cpufreq"
+        # What the software APU has there is the machine's own folder.
+        real = os.path.realpath(f"{m.sysfs}/devices/system/cpu")
+        os.unlink(f"{m.sysfs}/devices/system/cpu")
+        os.mkdir(f"{m.sysfs}/devices/system/cpu")
+        for name in set(os.listdir(real)) - {"cpufreq"}:
+            os.symlink(f"{real}/{name}", f"{m.sysfs}/devices/system/cpu/{name}")
         for cpu in (self.own, self.theirs):
             os.makedirs(f"{m.folder}/policy{cpu}")
             for name, text in (("affected_cpus", str(cpu)),
@@ -45,17 +53,29 @@ class Energy(RunTest):
         with open(m.config, "a", encoding="utf-8") as config:
             config.write(SETTINGS)
         m.start_daemon("--agent-library", AGENT)
-        m.decode, m.path = self.engine(m, "decode", ("taskset", "-c", str(self.own), *DECODE))
+        m.decode, m.path = self.engine(m, "decode", DECODE)
         m.worker = m.spawn(["taskset", "-c", str(self.theirs), PYTHON, "-c", "while True: pass"])
-        m.register(m.worker.pid, "background")
+        m.register(m.worker.pid, "indexer")
         return m
 
     def preference(self, m, cpu):
         # A plain file keeps the rest of what was longer.
         return read(f"{m.folder}/policy{cpu}/energy_performance_preference").splitlines()[0]
 
+    def keep_on(self, m, *cpus):
+        """All of its threads: ROCr gives those that it starts every CPU, whatever they inherit. Where
+        a cpuset keeps the process there (AllowedCPUs=) it cannot."""
+        subprocess.run(["taskset", "-a", "-c", "-p", ",".join(map(str, cpus)), str(m.decode.pid)],
+                       check=False, capture_output=True)
+
     def saves(self, m):
-        return eventually(lambda: self.preference(m, self.theirs) == "power", "it to save")
+        eventually(lambda: m.property(m.path, "Process", "GpuControl").get("target_us"), "a yardstick")
+        m.spawn([SOFTAPU, "--join", m.apu, "--", *HOG], stdout=subprocess.DEVNULL)
+
+        def seen():
+            self.keep_on(m, self.own)
+            return self.preference(m, self.theirs) == "power"
+        return eventually(seen, "it to save")
 
     def test_the_cpu_of_the_background_saves_and_has_its_own_back_in_the_end(self):
         m = self.with_policies()
@@ -75,9 +95,7 @@ class Energy(RunTest):
     def test_a_process_that_comes_to_the_cpu_ends_it_and_that_is_said(self):
         m = self.with_policies()
         self.saves(m)
-        cpus = f"{self.own},{self.theirs}"
-        subprocess.run(["taskset", "-a", "-c", "-p", cpus, str(m.decode.pid)], check=True,
-                       stdout=subprocess.DEVNULL)
+        self.keep_on(m, self.own, self.theirs)
         seen = self.lever_is(m, m.path, "energy_preference", "unsupported")
         self.assertIn("AllowedCPUs=", seen[3])
         self.assertEqual(self.preference(m, self.theirs), BEFORE)
