@@ -18,8 +18,6 @@ constexpr core::Moment kLetGo = 10s;
 /// than quick. With ten before and ten after, chance alone reaches this once in about eighty times.
 constexpr std::uint32_t kCompared = 10;
 constexpr double kSuperiority = 0.8;
-/// On CPUs, between two scans.
-constexpr auto kWorks = 1ms;
 /// While it is not known what is good and nobody is in the way, everything is.
 constexpr double kAnything = 1e12;
 
@@ -109,7 +107,7 @@ std::vector<core::GpuParty> GpuControl::without_agent(const Registration& self) 
   const auto measured = agents_.holders();
   for (const auto& [id, registration] : registrations_) {
     const auto work_class = registration.profile.work_class;
-    if (work_class >= self.profile.work_class || ran_lately(registration) < kWorks) continue;
+    if (work_class >= self.profile.work_class || !works(registration, config_.limits)) continue;
     const bool shares = std::ranges::any_of(
         registration.gpus, [&](const std::string& gpu) { return self.gpus.contains(gpu); });
     if (shares && !measured.contains(id)) result.push_back({id, work_class, {}, false, {}, 1.0});

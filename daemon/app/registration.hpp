@@ -50,11 +50,12 @@ struct Registration {
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member
   std::map<core::LeverKind, core::LeverStatus> levers;
-  std::vector<std::string> engaged;                    ///< levers that are held more strongly now
-  std::set<std::string> slices = {};                   ///< above its unit, whose weight is held
-  std::set<std::string> raisable = {};                 ///< whose weight may be held, as last seen
-  std::string strong_nice_refused = {};                ///< why; it is then not tried again
-  std::string slack_refused = {};                      ///< likewise
+  std::vector<std::string> engaged;      ///< levers that are held more strongly now
+  std::set<std::string> slices = {};     ///< above its unit, whose weight is held
+  std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
+  std::string strong_nice_refused = {};  ///< why; it is then not tried again
+  std::string slack_refused = {};        ///< why; forgotten after a while
+  std::chrono::steady_clock::time_point slack_refused_at = {};
   std::vector<std::string> engaged_for_dispatch = {};  ///< what is held for its dispatch target
 };
 
@@ -63,6 +64,13 @@ struct Registration {
   std::uint64_t ran = 0;
   for (const auto& [pid, member] : registration.members) ran += member.ran;
   return std::chrono::nanoseconds(ran);
+}
+
+/// It works when its threads ran for more than a thousandth of the time between two scans: one that
+/// waits for requests wakes up now and then, too.
+[[nodiscard]] inline bool works(const Registration& registration, const core::Limits& limits) {
+  constexpr int kIdleShare = 1000;
+  return ran_lately(registration) > std::chrono::nanoseconds(limits.scan_interval) / kIdleShare;
 }
 
 [[nodiscard]] inline bool is_engaged_for_dispatch(const Registration& registration,

@@ -137,6 +137,7 @@ class Service {
     return {core::LeverKind::timer_slack, thread_slack_, &Member::slack};
   }
   void hold_slack(Registration& registration);
+  [[nodiscard]] std::string why_no_slack(Registration& registration);
   [[nodiscard]] std::optional<core::LeverValue> thread_wish(const Registration& registration,
                                                             core::LeverKind kind) const;
   [[nodiscard]] core::Result<ThreadSummary> apply_threads(Registration& registration,
@@ -190,7 +191,6 @@ class Service {
   void scan_children(Registration& registration);
   void scan_children(Registration& registration, std::vector<core::Pid> waiting);
   void adopt_child(Registration& registration, const Member& parent, core::Pid child);
-  [[nodiscard]] bool works(const Registration& registration) const;
   void finish_stop();
   void await_stragglers();
   [[nodiscard]] std::size_t member_count() const;

@@ -26,11 +26,15 @@ core::Rung dispatch_rung(LeverKind kind, const std::string& why_not, double watt
   return {std::string(core::to_string(kind)), why_not.empty(), why_not, false, kWakeSettles, watts};
 }
 
-std::string why_no_slack(const Registration& registration, bool dry_run) {
-  return dry_run ? "this is a dry run" : registration.slack_refused;
-}
-
 }  // namespace
+
+/// What was refused once may be allowed after a while.
+std::string Service::why_no_slack(Registration& registration) {
+  if (dry_run_) return "this is a dry run";
+  if (ports_.loop.now() - registration.slack_refused_at >= config_.control.retry_after)
+    registration.slack_refused.clear();
+  return registration.slack_refused;
+}
 
 std::vector<core::Rung> Service::dispatch_rungs(core::RegistrationId id, bool misses) {
   const auto found = registrations_.find(id);
@@ -40,8 +44,7 @@ std::vector<core::Rung> Service::dispatch_rungs(core::RegistrationId id, bool mi
     rungs.push_back(
         dispatch_rung(LeverKind::cpu_latency, cpu_latency_.why_not(*limit), kWakeWatts));
   if (config_.control.timer_slack)
-    rungs.push_back(
-        dispatch_rung(LeverKind::timer_slack, why_no_slack(found->second, dry_run_), kNoWatts));
+    rungs.push_back(dispatch_rung(LeverKind::timer_slack, why_no_slack(found->second), kNoWatts));
   for (auto& rung : background_energy_.rungs(id, misses)) rungs.push_back(std::move(rung));
   for (auto& rung : hold_back_.rungs(id, misses)) rungs.push_back(std::move(rung));
   dispatch_statuses(found->second);
@@ -74,8 +77,10 @@ void Service::hold_slack(Registration& registration) {
   for (auto& [pid, member] : registration.members) {
     if (engaged) {
       const auto result = apply_threads(registration, member, part);
-      if (!result && result.error().code != core::ErrorCode::gone)
+      if (!result && result.error().code != core::ErrorCode::gone) {
         registration.slack_refused = core::to_sentence(result.error());
+        registration.slack_refused_at = ports_.loop.now();
+      }
       member.summaries.insert_or_assign(part.kind, result);
       continue;
     }
@@ -95,7 +100,7 @@ void Service::dispatch_statuses(Registration& registration) {
     set_status(registration, cpu_latency_.status(registration.id, *limit));
   if (const auto slack = config_.control.timer_slack;
       slack && !is_engaged_for_dispatch(registration, LeverKind::timer_slack)) {
-    const auto why_not = why_no_slack(registration, dry_run_);
+    const auto why_not = why_no_slack(registration);
     set_status(
         registration,
         {LeverKind::timer_slack,

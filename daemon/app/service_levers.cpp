@@ -185,7 +185,7 @@ void Service::follow_levels() {
       const auto pci = core::PciAddress::parse(gpu);
       if (!pci) continue;
       auto& wish = wishes.try_emplace(*pci, LevelControl::Wish{registration.key.pid}).first->second;
-      wish.working |= works(registration) || agent_watch_.busy(id);
+      wish.working |= works(registration, config_.limits) || agent_watch_.busy(id);
     }
   }
   if (!level_control_.update(wishes)) return;

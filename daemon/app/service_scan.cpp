@@ -7,8 +7,6 @@
 namespace apusched::app {
 namespace {
 
-/// A process works when its threads ran for more than this share of the time since the last scan.
-constexpr int kIdleShare = 1000;
 constexpr std::uint32_t kMostRests = 20;
 /// Looked at in one scan, of those in which something can have changed: about 0.1 ms each. With
 /// more the scan of each becomes rarer.
@@ -54,7 +52,7 @@ void Service::scan() {
   for (auto& [id, registration] : registrations_)
     for (const auto& gpu : registration.gpus)
       if (const auto address = core::PciAddress::parse(gpu))
-        worked[*address] |= works(registration);
+        worked[*address] |= works(registration, config_.limits);
   gpu_watch_.update(worked);
   hold_back_.follow();
   background_energy_.follow();
@@ -190,12 +188,6 @@ void Service::adopt_child(Registration& registration, const Member& parent, core
   }
   auto& added = registration.members.emplace(child, std::move(member)).first->second;
   look_at_threads(registration, added);
-}
-
-bool Service::works(const Registration& registration) const {
-  const auto interval =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(config_.limits.scan_interval);
-  return ran_lately(registration) > interval / kIdleShare;
 }
 
 }  // namespace apusched::app

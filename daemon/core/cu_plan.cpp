@@ -133,20 +133,21 @@ std::uint32_t limit_of(const CuDemand& demand, std::uint32_t units) {
 
 /// Sets the size of each exclusive share; returns the units that are left for the others.
 std::uint32_t size_shares(std::vector<Share>& shares, std::uint32_t units) {
+  // The sharing ones first: of equal remainders theirs is rounded up. What asks for a quarter of
+  // six units needs little, and half a unit more is felt by all the others.
   std::vector<std::uint64_t> weights;
   std::vector<std::size_t> who;
   std::uint64_t pool = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (!shares[i].demand.exclusive) {
-      pool += shares[i].demand.weight.value();
-      continue;
-    }
-    weights.push_back(shares[i].demand.weight.value());
-    who.push_back(i);
-  }
+  for (const auto& share : shares)
+    if (!share.demand.exclusive) pool += share.demand.weight.value();
   if (pool > 0) {
     weights.push_back(pool);
     who.push_back(kPool);
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (!shares[i].demand.exclusive) continue;
+    weights.push_back(shares[i].demand.weight.value());
+    who.push_back(i);
   }
   const auto parts = divide(units, weights);
   std::uint32_t left = units;

@@ -19,7 +19,7 @@ _apuschedctl() {
       case $command in
         '') words='status list register unregister run explain history gpu probe --bus --json --help --version' ;;
         status|probe) words='--watch --bus --json --help' ;;
-        run) words="--profile --no-agent --best-effort --help $(compgen -c -- "$current")" ;;
+        run) words="--profile --no-agent --best-effort --now --help $(compgen -c -- "$current")" ;;
         history) words='--lines --bus --json --help' ;;
         explain) words="--bus --json --help $(_apuschedctl_pids)" ;;
         register) words="--profile --include-children --bus --json --help $(_apuschedctl_pids)" ;;

@@ -145,12 +145,17 @@ def figures_of(runs):
     return figures
 
 
-def ratio_row(tree, results, way, goal=None):
-    ratios = [alone["rate"] / run["rate"] for alone, run in zip(results["alone"], results[way])]
-    # Where others took the CPU "alone" was not alone, and the ratio is chance.
-    figures = {"each": [round(ratio, 2) for ratio in ratios],
-               "foreign": round(max(run["foreign"] for run in results["alone"]), 2)}
-    name, middle = f"{tree}: alone ÷ {way}, tokens per second", statistics.median(ratios)
+def ratio_row(tree, results, way, most_foreign, goal=None):
+    """Where others took the CPU "alone" was not alone, and the ratio is chance: not judged."""
+    name = f"{tree}: alone ÷ {way}, tokens per second"
+    ratios = [alone["rate"] / run["rate"] for alone, run in zip(results["alone"], results[way])
+              if alone["foreign"] <= most_foreign]
+    if not ratios:
+        foreign = min(run["foreign"] for run in results["alone"])
+        return {"name": name, "skipped": f"alone was not alone: others took {foreign:.0%} of the "
+                                         f"CPU, at most {most_foreign:.0%} are bearable"}
+    figures = {"each": [round(ratio, 2) for ratio in ratios]}
+    middle = statistics.median(ratios)
     if goal is None:
         return {"name": name, "ratio": round(middle, 2), **figures}
     return stage.row(name, figures, goal, middle)
@@ -170,9 +175,9 @@ def measure(tree, model, chosen):
         bench.close()
     rows = [stage.row(f"{tree}: {way}", figures_of(runs)) for way, runs in results.items()]
     rows += [{"name": f"{tree}: {way}", "skipped": why} for way, why in bench.refused.items()]
-    rows.append(ratio_row(tree, results, "by hand"))
+    rows.append(ratio_row(tree, results, "by hand", bench.most_foreign))
     if "managed" in results:
-        rows.append(ratio_row(tree, results, "managed", MANAGED_GOAL))
+        rows.append(ratio_row(tree, results, "managed", bench.most_foreign, MANAGED_GOAL))
     return rows
 
 

@@ -95,19 +95,11 @@ def once(way, seconds):
         machine.close()
 
 
-def rows(seconds, repetitions):
-    results = {way: [] for way in LEVELS}
-    for _ in range(repetitions):
-        for way, runs in results.items():
-            runs.append(once(way, seconds))
-
-    def middle(way, key, digits=1):
-        return round(statistics.median(run[key] for run in results[way]), digits)
-
+def rows(seconds):
+    results = {way: once(way, seconds) for way in LEVELS}
     made = [stage.row(f"level {way}", {
-        "modelled_joules": middle(way, "joules"), "high_share": middle(way, "high_share", 2),
-        "rounds": middle(way, "rounds", 0), "round_p50_us": middle(way, "p50", 0),
-        "round_p99_us": middle(way, "p99", 0)}) for way in LEVELS]
-    ratio = statistics.median(managed["joules"] / high["joules"] for managed, high in
-                              zip(results["managed"], results["held high"]))
+        "modelled_joules": round(run["joules"], 1), "high_share": round(run["high_share"], 2),
+        "rounds": run["rounds"], "round_p50_us": round(run["p50"]),
+        "round_p99_us": round(run["p99"])}) for way, run in results.items()]
+    ratio = results["managed"]["joules"] / results["held high"]["joules"]
     return [*made, stage.row("managed ÷ held high, modelled joules", {}, 1.0, ratio)]

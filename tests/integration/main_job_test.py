@@ -110,7 +110,8 @@ class MainJob(MachineTest):
         first, second = m.workload(), m.workload()
         paths = [m.register(work.pid) for work in (first, second)]
         for path in paths:
-            eventually(lambda p=path: m.outcome(p, "performance_level") == "applied", "level")
+            for lever in ("performance_level", "cpu_weight", "io_weight"):
+                eventually(lambda p=path, n=lever: m.outcome(p, n) == "applied", lever)
         m.unregister(paths[0])
         eventually(lambda: m.gpu("PerformanceLevelOwner") == "apusched", "still held")
         self.assertEqual(m.level(), "high")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # In a machine of packaging/vmtest, as root, with the project installed: does the unit start, who
 # may do what, are real values changed and do they come back. Under qemu also what weights do to
-# shares of a CPU. A check that cannot run fails.
+# shares of a CPU, the freezer, and the limit on CPU latency. A check that cannot run fails.
 set -u
 checks=0 failures=0
 here=$PWD
@@ -248,6 +248,7 @@ if [ "$VM_BACKEND" = qemu ]; then
   sysfs
   . "$here/shares.sh"
   . "$here/freezer.sh"
+  . "$here/latency.sh"
 fi
 printf 'smoke (%s): %d checks, %d failed\n' "$VM_BACKEND" $checks $failures
 [ $failures = 0 ]

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,8 +11,10 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <ctime>
 #include <new>
+#include <string_view>
 
 // Raw system calls for open, fstat, mmap and close: this code also runs inside the preload library,
 // whose own open() and mmap() must not see it.
@@ -27,6 +30,22 @@ SharedFile* map_file(int fd) {
       syscall(SYS_mmap, nullptr, sizeof(SharedFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == -1) return nullptr;
   return reinterpret_cast<SharedFile*>(address);  // NOLINT: the kernel speaks in integers
+}
+
+// Nobody holds the lock for so long that runs.
+constexpr Nanoseconds kStoppedAfter = std::chrono::milliseconds{100};
+
+// By SIGSTOP or a terminal; one that a debugger stopped is the debugger's.
+bool is_stopped(pid_t thread) {
+  char text[256];
+  std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(thread));
+  const int fd = raw_open(text, O_RDONLY | O_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const long size = syscall(SYS_read, fd, text, sizeof text);
+  syscall(SYS_close, fd);
+  const std::string_view stat(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  const auto name_end = stat.rfind(')');
+  return name_end != std::string_view::npos && stat.substr(name_end + 1).starts_with(" T");
 }
 
 void init_mutex(pthread_mutex_t& mutex) {
@@ -111,12 +130,48 @@ void SharedDevice::runs_end_earlier(ClientIndex client) {
   wake_client(file_->state.clients[static_cast<std::uint32_t>(client)]);
 }
 
+// pthread_mutex_clocklock would not mind that somebody sets the time, but ThreadSanitizer of gcc 12
+// does not know it.
+bool SharedDevice::lock_within(Nanoseconds time) {
+  timespec until{};
+  clock_gettime(CLOCK_REALTIME, &until);
+  const auto ns = until.tv_nsec + time.count();
+  until.tv_sec += static_cast<time_t>(ns / 1'000'000'000);
+  until.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+  const int result = pthread_mutex_timedlock(&file_->mutex, &until);
+  if (result == EOWNERDEAD) pthread_mutex_consistent(&file_->mutex);
+  return result == 0 || result == EOWNERDEAD;
+}
+
+// The holder goes on until it has let go, and is stopped again. The lock's word has the holder's
+// thread in it, because it is the kernel's as well (linux
+// Documentation/locking/robust-futex-ABI.rst).
+bool SharedDevice::lock_past_stopped_holder() {
+  const auto word = __atomic_load_n(&file_->mutex.__data.__lock, __ATOMIC_RELAXED);
+  const auto holder = static_cast<pid_t>(static_cast<unsigned>(word) & FUTEX_TID_MASK);
+  if (holder == 0 || !is_stopped(holder) || kill(holder, SIGCONT) != 0) return false;
+  const bool locked = lock_within(10 * kStoppedAfter);
+  kill(holder, SIGSTOP);
+  return locked;
+}
+
+// A program that is stopped while a thread of it holds the lock would stop the device for all, and
+// no GPU stops with a program.
+void SharedDevice::lock() {
+  while (!lock_within(kStoppedAfter)) {
+    std::uint32_t nobody = 0;
+    if (!file_->letting_go.compare_exchange_strong(nobody, 1)) continue;
+    const bool locked = lock_past_stopped_holder();
+    file_->letting_go.store(0);
+    if (locked) return;
+  }
+}
+
 SharedDevice::Access::Access(SharedDevice& device)
     : device_(device), model_(device.file_->state, device), now_(0) {
   // A holder that died half way leaves at worst one queue's counters wrong; the supervisor drops
   // everything of a dead client anyway.
-  if (pthread_mutex_lock(&device_.file_->mutex) == EOWNERDEAD)
-    pthread_mutex_consistent(&device_.file_->mutex);
+  device_.lock();
   now_ = monotonic_now();
   model_.advance(now_);
 }

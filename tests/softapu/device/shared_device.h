@@ -19,7 +19,8 @@ inline constexpr std::uint64_t kStateMagic = 0x3130757061746673;  // "sftapu01"
 struct SharedFile {
   std::uint64_t magic;
   std::uint64_t bytes;
-  pthread_mutex_t mutex;  // robust, process-shared
+  pthread_mutex_t mutex;                  // robust, process-shared
+  std::atomic<std::uint32_t> letting_go;  // 1: somebody makes a stopped holder go on
   DeviceState state;
 };
 
@@ -65,6 +66,9 @@ class SharedDevice final : public RateObserver {
 
  private:
   explicit SharedDevice(SharedFile* file) : file_(file) {}
+  void lock();
+  [[nodiscard]] bool lock_within(Nanoseconds time);
+  [[nodiscard]] bool lock_past_stopped_holder();
   SharedFile* file_;
 };
 

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int kDecode = 100;
-constexpr int kIndexer = 200;
+constexpr int kCrawler = 200;
 
 core::CpuSet cpus(std::initializer_list<std::size_t> numbers) {
   core::CpuSet set;
@@ -37,10 +37,10 @@ class BackgroundEnergyTest : public GpuControlTest {
     return added(pid, "decode");
   }
   core::RegistrationId indexer() {
-    auto& process = world_.add(kIndexer);
+    auto& process = world_.add(kCrawler);
     process.cpus = home_;
     process.per_look = std::chrono::nanoseconds(400ms).count();
-    return added(kIndexer, "background");
+    return added(kCrawler, "background");
   }
   /// `slow`: as long as the CPUs of the background take their power.
   void run(std::chrono::milliseconds time, bool slow, bool works = true) {
@@ -247,7 +247,7 @@ TEST_F(BackgroundEnergyTest, where_no_cpu_is_there_for_background_work_alone_it_
 TEST_F(BackgroundEnergyTest, it_ends_when_the_background_work_does) {
   start();
   const auto id = decode_that_needs_it();
-  world_.processes.at(kIndexer).asleep = true;
+  world_.processes.at(kCrawler).asleep = true;
   run(1s, true);
   EXPECT_NE(words(), kAsBefore);
   run_until([&] { return words() == kAsBefore; }, true);

@@ -213,6 +213,37 @@ TEST_F(TimerSlackTest, a_refusal_is_told_and_nothing_is_left) {
   expect_clean();
 }
 
+TEST_F(TimerSlackTest, what_was_refused_is_tried_again_after_a_while) {
+  start();
+  const auto id = decode();
+  alone(3s, false);
+  world_.thread(100)->refuses = true;
+  alone(5s, true);
+  ASSERT_EQ(outcome(id, LeverKind::timer_slack), Outcome::denied);
+  world_.thread(100)->refuses = false;
+  alone(5s, false);
+  EXPECT_EQ(outcome(id, LeverKind::timer_slack), Outcome::denied);
+  alone(config_.control.retry_after, false);
+  EXPECT_EQ(outcome(id, LeverKind::timer_slack), Outcome::standby);
+  alone(5s, true);
+  EXPECT_EQ(slack(), 1000);
+  EXPECT_EQ(outcome(id, LeverKind::timer_slack), Outcome::applied);
+  remove(id);
+  expect_clean();
+}
+
+TEST_F(TimerSlackTest, what_is_refused_again_is_told_again) {
+  start();
+  const auto id = decode();
+  alone(3s, false);
+  world_.thread(100)->refuses = true;
+  alone(5s, true);
+  alone(config_.control.retry_after, false);
+  ASSERT_EQ(outcome(id, LeverKind::timer_slack), Outcome::standby);
+  alone(5s, true);
+  EXPECT_EQ(outcome(id, LeverKind::timer_slack), Outcome::denied);
+}
+
 TEST_F(TimerSlackTest, nothing_is_written_where_the_original_cannot_be_recorded) {
   start();
   decode();

@@ -116,6 +116,44 @@ TEST_F(GpuControlTest, is_not_there_without_a_target_or_without_control) {
   EXPECT_EQ(state(id), "none");
 }
 
+/// One that starts beside one of a lower class that nobody measures.
+class GpuControlBesideTest : public GpuControlTest {
+ protected:
+  /// `ran`: the other one's threads, between two scans.
+  core::RegistrationId beside(std::chrono::nanoseconds ran) {
+    start();
+    world_.add(200).per_look = static_cast<std::uint64_t>(ran.count());
+    topology_.queues.insert(200);
+    added(200, "background");
+    loop_.advance(config_.limits.scan_interval);
+    loop_.advance(config_.limits.scan_interval);
+    const auto self = engine(100);
+    const auto id = added(100, "decode");
+    for (auto left = 1500ms; left > 0ms; left -= config_.control.tick) {
+      dispatch(self, 100us);
+      loop_.advance(config_.control.tick);
+      loop_.settle();
+    }
+    return id;
+  }
+  /// As for all that follows who works (registration.hpp).
+  std::chrono::nanoseconds most_of_idle() const {
+    return std::chrono::nanoseconds(config_.limits.scan_interval) / 1000;
+  }
+};
+
+TEST_F(GpuControlBesideTest, one_that_works_is_in_its_way) {
+  const auto id = beside(most_of_idle() + 1us);
+  EXPECT_EQ(state(id), "violating");
+  EXPECT_EQ(control(id)->target_us, 0);
+}
+
+TEST_F(GpuControlBesideTest, one_that_rests_is_not) {
+  const auto id = beside(most_of_idle());
+  EXPECT_EQ(state(id), "meeting");
+  EXPECT_EQ(control(id)->target_us, 150);
+}
+
 TEST_F(GpuControlTest, a_process_of_a_higher_class_never_gives_way) {
   config_.profiles["modest"] = config_.profiles["decode"];
   config_.profiles["modest"].name = "modest";

@@ -50,10 +50,16 @@ TEST(CuPlan, without_exclusive_ones_everybody_has_everything) {
 TEST(CuPlan, divides_by_weight_between_an_exclusive_one_and_the_rest) {
   const auto plan =
       plan_cus(kStrixHalo, {demand(1, 300, true), demand(2, 50, false), demand(3, 50, false)}, {});
-  EXPECT_EQ(cus(plan, 1), 32U);  // 7.5 of 10 units, and the larger remainder comes first
-  EXPECT_EQ(cus(plan, 2), 8U);
+  EXPECT_EQ(cus(plan, 1), 28U);  // 7.5 of 10 units, and equal remainders are the others'
+  EXPECT_EQ(cus(plan, 2), 12U);
   EXPECT_EQ(plan.at(holder(2)), plan.at(holder(3)));
   EXPECT_FALSE(plan.at(holder(1)).intersects(plan.at(holder(2))));
+}
+
+TEST(CuPlan, takes_one_unit_of_six_from_the_rest_for_a_quarter) {
+  const auto plan = plan_cus(kRembrandt, {demand(1, 100, true), demand(2, 300, false)}, {});
+  EXPECT_EQ(cus(plan, 1), 2U);
+  EXPECT_EQ(cus(plan, 2), 10U);
 }
 
 TEST(CuPlan, two_exclusive_ones_at_two_to_one_get_two_thirds_and_one_third) {
