@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr core::Moment kEnergySettles{1000};
 /// Background work is worth acting against if it used more than this share of a CPU between two
 /// scans, a moment ago: what waits for a disk now and then goes on at once.
-constexpr int kBusyShare = 10;
+constexpr int kWorthActingShare = 10;
 constexpr std::chrono::seconds kLull{2};
 
 core::Error no_energy(const std::string& id) {
@@ -87,7 +87,7 @@ void BackgroundEnergy::note_work(Clock::time_point now) {
   });
   for (const auto& [id, registration] : registrations_)
     if (registration.profile.work_class == core::WorkClass::background &&
-        ran_lately(registration) > interval / kBusyShare)
+        ran_lately(registration) > interval / kWorthActingShare)
       worked_.insert_or_assign(id, now);
 }
 
