@@ -102,8 +102,7 @@ std::unique_ptr<SharedDevice> SharedDevice::create(const std::string& path,
   file->bytes = sizeof(SharedFile);
   file->state.description = description;
   file->state.now_ns = monotonic_now().count();
-  std::atomic_thread_fence(std::memory_order_release);
-  file->magic = kStateMagic;
+  std::atomic_ref(file->magic).store(kStateMagic, std::memory_order_release);
   return std::unique_ptr<SharedDevice>(new SharedDevice(file));
 }
 
