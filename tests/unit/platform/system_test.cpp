@@ -223,7 +223,7 @@ TEST(Processes, may_run_where_any_of_their_threads_may) {
   thread.join();
   ASSERT_TRUE(here);
   EXPECT_EQ(here->cpus, core::CpuSet().set(first));
-  EXPECT_EQ(here->threads, 2U);
+  EXPECT_GE(here->threads, 2U);  // a sanitizer may have one of its own
   ASSERT_TRUE(both);
   EXPECT_EQ(both->cpus, everywhere->cpus);
   EXPECT_EQ(limited.error().code, core::ErrorCode::limit_reached);
