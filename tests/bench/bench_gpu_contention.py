@@ -36,7 +36,7 @@ class Programs:
         self.seconds, self.settle = seconds, settle
 
     def start(self, program, profile, *arguments):
-        run = [self.harness.CTL, f"--bus={self.machine.address}", "run", "--profile", profile, "--"]
+        run = [self.harness.CTL, f"--bus={self.machine.address}", "run", "--now", "--profile", profile, "--"]
         process = self.machine.spawn(
             [self.harness.SOFTAPU, "--join", self.machine.apu, "--", *(run if profile else []),
              os.path.join(os.environ["APUSCHED_BUILD_DIR"], "tests", "softapu", "workloads", program), *arguments],
