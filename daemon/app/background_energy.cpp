@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "app/checked_write.hpp"
+
 namespace apusched::app {
 namespace {
 
@@ -38,19 +40,9 @@ void EnergyBackend::write(const std::string& id, const core::LeverValue& value,
 
 core::Result<void> EnergyBackend::write(const std::string& id, EnergyPreference value,
                                         EnergyPreference expected) {
-  const auto found = port_->read(id);
-  if (!found) return tl::unexpected(found.error());
-  if (*found == value) return {};
-  if (*found != expected)
-    return core::fail(core::ErrorCode::contended, "set energy preference of", id,
-                      "somebody set it to " + found->text() + "; left alone");
-  if (auto written = port_->write(id, value); !written) return written;
-  const auto back = port_->read(id);
-  if (!back) return tl::unexpected(back.error());
-  if (*back != value)
-    return core::fail(core::ErrorCode::failed, "set energy preference of", id,
-                      "reads back " + back->text());
-  return {};
+  return checked_write(
+      "set energy preference of", id, value, expected, [&] { return port_->read(id); },
+      [&] { return port_->write(id, value); });
 }
 
 /// Somebody may have changed it since it was looked at.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "app/lever_backends.hpp"
 
+#include "app/checked_write.hpp"
+
 namespace apusched::app {
 namespace {
 
@@ -43,19 +45,10 @@ void AutogroupBackend::write(const std::string& id, const core::LeverValue& valu
 
 core::Result<void> AutogroupBackend::write_through(core::Pid member, core::Nice value,
                                                    core::Nice expected) {
-  const auto found = scheduler_.autogroup_nice(member);
-  if (!found) return tl::unexpected(found.error());
-  if (*found == value) return {};
-  if (*found != expected)
-    return tl::unexpected(foreign_value("set autogroup nice through", core::to_string(member),
-                                        core::to_string(*found)));
-  if (auto done = scheduler_.set_autogroup_nice(member, value); !done) return done;
-  const auto back = scheduler_.autogroup_nice(member);
-  if (!back) return tl::unexpected(back.error());
-  if (*back != value)
-    return core::fail(core::ErrorCode::failed, "set autogroup nice through",
-                      core::to_string(member), "reads back " + core::to_string(*back));
-  return {};
+  return checked_write(
+      "set autogroup nice through", core::to_string(member), value, expected,
+      [&] { return scheduler_.autogroup_nice(member); },
+      [&] { return scheduler_.set_autogroup_nice(member, value); });
 }
 
 void WeightBackend::read(const std::string& id, ReadCallback done) {
