@@ -66,12 +66,6 @@ BackgroundEnergy::BackgroundEnergy(ports::CpuEnergy* port, SharedLever& lever,
       wish_(core::preference_of(config.control.background_energy)),
       dry_run_(dry_run) {}
 
-bool BackgroundEnergy::may_ask(core::RegistrationId id) const {
-  const auto self = registrations_.find(id);
-  return self != registrations_.end() &&
-         self->second.profile.work_class != core::WorkClass::background;
-}
-
 void BackgroundEnergy::note_work(Clock::time_point now) {
   const std::chrono::nanoseconds interval = config_.limits.scan_interval;
   std::erase_if(worked_, [&](const auto& item) {
@@ -152,7 +146,7 @@ void BackgroundEnergy::refresh() {
 }
 
 std::string BackgroundEnergy::why_not(core::RegistrationId id) const {
-  if (!may_ask(id)) return "the process is background work itself";
+  if (!may_ask_others(registrations_, id)) return "the process is background work itself";
   if (!seen_->why_none.empty()) return seen_->why_none;
   return dry_run_ ? "this is a dry run" : "";
 }
@@ -239,7 +233,7 @@ std::optional<core::LeverStatus> BackgroundEnergy::status(core::RegistrationId i
   for (const auto& [policy, its] : seen_->policies) cpus |= its;
   if (cpus.any()) status.target = "CPUs " + core::cpu_list(cpus);
   if (const auto why = why_not(id); !why.empty()) {
-    const bool only_dry = seen_->why_none.empty() && may_ask(id);
+    const bool only_dry = seen_->why_none.empty() && may_ask_others(registrations_, id);
     status.outcome = only_dry ? core::Outcome::dry_run : outcome_of(why);
     status.detail = only_dry ? "would be lowered while the dispatch target is missed" : why;
   } else if (wanted_.contains(id)) {

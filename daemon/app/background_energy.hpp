@@ -66,8 +66,6 @@ class BackgroundEnergy {
     std::chrono::steady_clock::time_point until;
   };
 
-  /// For the sake of a background process none does.
-  [[nodiscard]] bool may_ask(core::RegistrationId id) const;
   void refresh();
   void look();
   [[nodiscard]] core::CpuUse use() const;

@@ -22,6 +22,14 @@ namespace apusched::app {
 
 using Registrations = std::map<core::RegistrationId, Registration>;
 
+/// Others are held back for its sake; for that of a background process none is.
+[[nodiscard]] inline bool may_ask_others(const Registrations& registrations,
+                                         core::RegistrationId id) {
+  const auto self = registrations.find(id);
+  return self != registrations.end() &&
+         self->second.profile.work_class != core::WorkClass::background;
+}
+
 /// Drives a core::Controller for each registration whose profile has a target: observes how long
 /// its busiest threads wait for a CPU, and asks for stronger group levers where that is too long.
 /// Owner of the meters and of its steerings. Event-loop thread. Without such a registration

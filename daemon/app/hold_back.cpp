@@ -59,12 +59,6 @@ std::string HoldBack::why_not(const std::string& unit,
   return core::why_not_frozen(unit, *inside, background);
 }
 
-bool HoldBack::may_ask(core::RegistrationId id) const {
-  const auto self = registrations_.find(id);
-  return self != registrations_.end() &&
-         self->second.profile.work_class != core::WorkClass::background;
-}
-
 HoldBack::Units HoldBack::look() const {
   Units result;
   std::set<core::Pid> background;
@@ -99,7 +93,8 @@ std::vector<core::Rung> HoldBack::rungs(core::RegistrationId id, bool needed) {
   if (needed || wanted_.contains(id)) {
     const auto units = look();
     follow(units);
-    rung.why_not = why_none_acts(may_ask(id) ? units : Units{}, rung.being_written);
+    rung.why_not =
+        why_none_acts(may_ask_others(registrations_, id) ? units : Units{}, rung.being_written);
   }
   rung.available = rung.why_not.empty();
   return {rung};

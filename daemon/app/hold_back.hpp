@@ -57,8 +57,6 @@ class HoldBack {
   /// Every background unit, and why it cannot be stopped; empty: it can.
   using Units = std::map<std::string, std::string>;
   [[nodiscard]] Units look() const;
-  /// For the sake of a background process none is.
-  [[nodiscard]] bool may_ask(core::RegistrationId id) const;
   [[nodiscard]] std::string why_not(const std::string& unit,
                                     const std::set<core::Pid>& background) const;
   [[nodiscard]] std::string why_none_acts(const Units& units, bool& being_written) const;
