@@ -113,11 +113,13 @@ core::Result<std::vector<core::Pid>> ProcfsProcesses::sharing_group(core::Pid pi
                                     is_v2 ? Below::same_scheduling_group : Below::none, pids));
     return pids;
   }
-  if (at->autogroup_enabled && at->autogroup)
-    return processes_where([&](core::Pid other) {
-      return autogroup_of(other) == at->autogroup && cpu_group_of(other) == "/";
-    });
-  return processes_where([&](core::Pid other) { return cpu_group_of(other) == "/"; });
+  // A process that inherited no session's group (PID 1 and what it started without setsid) is in
+  // the root group, and /proc/PID/autogroup is empty (linux kernel/sched/autogroup.c,
+  // proc_sched_autogroup_show_task): it shares with those of which that is so too.
+  return processes_where([&](core::Pid other) {
+    return cpu_group_of(other) == "/" &&
+           (!at->autogroup_enabled || autogroup_of(other) == at->autogroup);
+  });
 }
 
 core::Result<std::string> ProcfsProcesses::occupied_beside(const std::string& group,

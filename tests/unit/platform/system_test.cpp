@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The adapters on the real kernel, with processes and threads of the test's own.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -31,12 +34,21 @@ core::Pid own_pid() {
 /// A child that waits to be killed.
 class Child {
  public:
-  explicit Child(bool in_own_session = false) : pid_(::fork()) {
+  explicit Child(bool in_own_session = false) {
+    std::array<int, 2> ready{};
+    if (::pipe2(ready.data(), O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (in_own_session) ::setsid();
+      if (in_own_session) ::setsid();  // the kernel makes the group after it has set the session
+      ::close(ready[1]);
       for (;;) ::pause();
     }
+    ::close(ready[1]);
+    char byte = 0;
+    // It ends when the child has closed its end.
+    if (::read(ready[0], &byte, 1) != 0) std::abort();
+    ::close(ready[0]);
   }
   ~Child() { end(); }
   void end() {
@@ -48,23 +60,38 @@ class Child {
   [[nodiscard]] core::Pid pid() const { return *core::Pid::make(pid_); }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
-TEST(Groups, of_a_session_are_found) {
+bool same_scheduling_group(const core::Placement& one, const core::Placement& other) {
+  if (one.cpu_group != "/" || other.cpu_group != "/") return one.cpu_group == other.cpu_group;
+  return !one.autogroup_enabled || one.autogroup == other.autogroup;
+}
+
+/// Beside a child in the session of this process and one in a session of its own.
+void expect_group_as_placed(core::Pid pid) {
   ProcfsProcesses processes;
-  Child child;  // in the session of this process
+  Child child;
   Child stranger(true);
-  while (::getsid(stranger.pid().value()) != stranger.pid().value()) std::this_thread::yield();
-  const auto group = processes.sharing_group(own_pid());
-  const auto at = processes.placement(own_pid());
+  const auto group = processes.sharing_group(pid);
+  const auto at = processes.placement(pid);
   ASSERT_TRUE(group);
   ASSERT_TRUE(at);
-  EXPECT_NE(std::ranges::find(*group, own_pid()), group->end());
-  EXPECT_NE(std::ranges::find(*group, child.pid()), group->end());
-  // a cgroup with a CPU weight, or a kernel without autogroups, does not tell sessions apart
-  const bool sessions_are_groups = at->cpu_group == "/" && at->autogroup_enabled;
-  EXPECT_EQ(std::ranges::find(*group, stranger.pid()) == group->end(), sessions_are_groups);
+  for (const auto other : {pid, own_pid(), child.pid(), stranger.pid()}) {
+    const auto other_at = processes.placement(other);
+    ASSERT_TRUE(other_at);
+    EXPECT_EQ(std::ranges::find(*group, other) != group->end(),
+              same_scheduling_group(*at, *other_at))
+        << "process " << other.value() << " beside " << pid.value();
+  }
+}
+
+TEST(Groups, of_a_session_are_found) {
+  expect_group_as_placed(own_pid());
+}
+
+TEST(Groups, of_the_first_process_are_those_without_a_session_group) {
+  expect_group_as_placed(*core::Pid::make(1));
 }
 
 /// A cgroup v2 tree of plain files.
