@@ -10,8 +10,6 @@ namespace apusched::app {
 
 namespace {
 
-/// Of each look, ten a second: what a process did a second ago counts for little.
-constexpr double kBusyGain = 0.3;
 constexpr double kHardlyBusy = 0.05;
 /// A decode loop has packets waiting a few percent of the time: fewer looks a second find too
 /// little.
@@ -37,8 +35,7 @@ void AgentWatch::set_gpus(const std::vector<ports::GpuFacts>& gpus) {
 }
 
 void AgentWatch::on_agent(core::AgentId id, const core::AgentFacts& facts) {
-  agents_.emplace(
-      id, Agent{facts, {}, 0, {}, {}, {}, core::LatencyWindow(kWaitsKept), {}, 0, 0, {}, 0});
+  agents_.emplace(id, Agent{facts, {}, 0, {}, {}, core::LatencyWindow(kWaitsKept), {}, 0, 0, {}});
   if (changed_) changed_();
 }
 
@@ -77,12 +74,14 @@ core::GpuParty AgentWatch::party_of(const Registration& registration,
                        profile.cu_exclusive,
                        profile.cu_limit_percent,
                        0,
+                       false,
                        true,
                        true,
                        true,
                        profile.queue_priority == core::QueuePriority::low};
   for (const auto* agent : agents) {
-    party.busy = std::max(party.busy, agent->busy);
+    party.busy = std::max(party.busy, agent->load.busy());
+    party.behind |= agent->load.behind();
     party.can_mask &= agent->facts.can_mask;
     party.can_prioritise &= agent->facts.can_prioritise;
     party.can_gate &= agent->facts.can_gate;
@@ -173,22 +172,13 @@ void AgentWatch::send(core::AgentId id, Agent& agent, const core::AgentSettings&
   }
 }
 
-void AgentWatch::note_progress(Agent& agent, const core::AgentReport& report) {
-  agent.taken += report.taken - agent.report->taken;
-  const auto samples = report.samples - agent.report->samples;
-  if (samples == 0) return;
-  const auto busy = report.busy_samples - agent.report->busy_samples;
-  agent.busy += kBusyGain * (static_cast<double>(busy) / static_cast<double>(samples) - agent.busy);
-}
-
 void AgentWatch::collect() {
   if (hub_ == nullptr) return;
   for (auto& [id, agent] : agents_) {
     if (!agent.holder) continue;
     const auto before = agent.report ? agent.report->samples : 0;
     take_report(id, agent);
-    // An agent that has stopped looking is in a program that has stopped.
-    if (agent.report && agent.report->samples == before) agent.busy -= kBusyGain * agent.busy;
+    if (agent.report && agent.report->samples == before) agent.load.add_silence();
   }
 }
 
@@ -210,26 +200,21 @@ AgentWatch::Seen AgentWatch::take(core::RegistrationId id) {
 
 bool AgentWatch::busy(core::RegistrationId id) const {
   return std::ranges::any_of(agents_, [&](const auto& item) {
-    return item.second.holder == id && item.second.busy > kHardlyBusy;
+    return item.second.holder == id && item.second.load.busy() > kHardlyBusy;
   });
 }
 
 void AgentWatch::take_report(core::AgentId id, Agent& agent) {
   auto report = hub_->read(id);
   if (!report || report == agent.report) return;
-  const auto now = loop_.now();
-  if (agent.report) {
-    note_progress(agent, *report);
-    if (const auto length = core::mean_task_length(*agent.report, *report, now - agent.reported_at))
-      agent.task_length = length;
-  }
+  if (agent.report) agent.taken += report->taken - agent.report->taken;
+  agent.load.add(*report, loop_.now().time_since_epoch());
   for (const auto wait : report->waits) {
     agent.waits.add(wait);
     agent.fresh_wait += wait;
     ++agent.fresh_waits;
   }
   agent.report = std::move(report);
-  agent.reported_at = now;
 }
 
 std::vector<const AgentWatch::Agent*> AgentWatch::agents_of(
@@ -319,7 +304,7 @@ std::optional<AgentView> AgentWatch::view(const Registration& registration) cons
   for (const auto* agent : agents) {
     for (const auto& [pci, mask] : agent->sent.masks)
       view.masks.insert_or_assign(pci.text(), mask.to_hex(gpus_.at(pci).compute_units));
-    if (agent->task_length) view.task_length = agent->task_length;
+    if (const auto length = agent->load.task_length()) view.task_length = length;
     if (const auto waits = agent->waits.summary()) view.waits = waits;
     if (!agent->report) continue;
     const auto& report = *agent->report;

@@ -13,6 +13,7 @@
 #include "core/agent.hpp"
 #include "core/config.hpp"
 #include "core/cu_plan.hpp"
+#include "core/gpu_load.hpp"
 #include "core/gpu_pressure.hpp"
 #include "ports/agents.hpp"
 #include "ports/event_loop.hpp"
@@ -76,15 +77,13 @@ class AgentWatch final : public ports::AgentHub::Events {
     core::AgentSettings sent;
     std::uint32_t sequence = 0;  ///< of `sent`; 0: nothing was sent yet
     std::optional<core::AgentReport> report;
-    std::chrono::steady_clock::time_point reported_at{};
-    std::optional<std::chrono::nanoseconds> task_length;
+    core::GpuLoad load;
     core::LatencyWindow waits{kWaitsKept};
     std::optional<core::RegistrationId> holder;
     // Since it was last taken.
     std::uint64_t taken = 0;
     std::uint64_t fresh_waits = 0;
     std::chrono::nanoseconds fresh_wait{0};
-    double busy = 0;  ///< share of the samples that found packets waiting, smoothed
   };
   static constexpr std::size_t kWaitsKept = 1000;
 
@@ -96,7 +95,6 @@ class AgentWatch final : public ports::AgentHub::Events {
   void renew_gate();
   void send(core::AgentId id, Agent& agent, const core::AgentSettings& settings);
   void take_report(core::AgentId id, Agent& agent);
-  static void note_progress(Agent& agent, const core::AgentReport& report);
   [[nodiscard]] core::AgentSettings wanted(const Agent& agent,
                                            const Registrations& registrations) const;
   [[nodiscard]] std::vector<const Agent*> agents_of(const Registration& registration) const;

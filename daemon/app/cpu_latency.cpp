@@ -23,9 +23,8 @@ CpuLatency::Obstacle CpuLatency::obstacle(core::IdleLimit limit) {
   if (power_.now() && !config_.control.level_on_battery)
     return {standby, "the machine is to save power; see control.level_on_battery"};
   if (dry_run_) return {dry_run, "would be held while the dispatch target is missed"};
-  if (!refused_.empty() && loop_.now() - refused_at_ >= config_.control.retry_after)
-    refused_.clear();
-  return {refused_outcome_, refused_};
+  refused_.forget_after(config_.control.retry_after, loop_.now());
+  return {refused_.outcome(), refused_.why()};
 }
 
 std::string CpuLatency::look(core::IdleLimit limit) {
@@ -61,13 +60,11 @@ void CpuLatency::follow() {
       std::ranges::min_element(wishes_, {}, [](const auto& item) { return item.second; })->second;
   if (in_force_ == strictest) return;
   if (const auto done = port_->limit(strictest); !done) {
-    refused_ = core::to_sentence(done.error());
-    refused_outcome_ = core::outcome_of(done.error());
-    refused_at_ = loop_.now();
+    refused_.set(done.error(), loop_.now());
     in_force_.reset();
     return;
   }
-  refused_.clear();
+  refused_.forget();
   in_force_ = strictest;
 }
 

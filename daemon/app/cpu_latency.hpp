@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/power_saving.hpp"
+#include "app/refusal.hpp"
 #include "core/config.hpp"
 #include "core/lever.hpp"
 #include "ports/event_loop.hpp"
@@ -46,9 +47,7 @@ class CpuLatency {
   bool dry_run_;
   std::map<core::RegistrationId, core::IdleLimit> wishes_;
   std::optional<core::IdleLimit> in_force_;
-  std::string refused_;  ///< why, when it was last asked for; then not again for a while
-  core::Outcome refused_outcome_ = core::Outcome::failed;
-  std::chrono::steady_clock::time_point refused_at_{};
+  Refusal refused_;
   std::optional<core::Result<ports::IdleState>> deepest_;
   std::chrono::steady_clock::time_point looked_at_{};
 };

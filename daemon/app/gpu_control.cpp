@@ -18,6 +18,8 @@ constexpr core::Moment kLetGo = 10s;
 /// than quick. With ten before and ten after, chance alone reaches this once in about eighty times.
 constexpr std::uint32_t kCompared = 10;
 constexpr double kSuperiority = 0.8;
+/// Of those that chance lets look good few look twice as good; contention on a GPU costs more.
+constexpr double kSureGain = 0.5;
 /// While it is not known what is good and nobody is in the way, everything is.
 constexpr double kAnything = 1e12;
 
@@ -29,6 +31,7 @@ core::ControlSettings dispatch_settings(const core::ControlSection& control) {
   settings.let_go_after = kLetGo;
   settings.compared = kCompared;
   settings.min_superiority = kSuperiority;
+  settings.sure_gain = kSureGain;
   return settings;
 }
 

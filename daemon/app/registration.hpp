@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/refusal.hpp"
 #include "app/thread_lever.hpp"
 #include "core/config.hpp"
 #include "core/lever.hpp"
@@ -50,12 +51,11 @@ struct Registration {
   std::set<core::Pid> disinherited;  ///< children put back once; a later renice is theirs
   std::set<std::string> gpus;        ///< PCI addresses with queues of a member
   std::map<core::LeverKind, core::LeverStatus> levers;
-  std::vector<std::string> engaged;      ///< levers that are held more strongly now
-  std::set<std::string> slices = {};     ///< above its unit, whose weight is held
-  std::set<std::string> raisable = {};   ///< whose weight may be held, as last seen
-  std::string strong_nice_refused = {};  ///< why; it is then not tried again
-  std::string slack_refused = {};        ///< why; forgotten after a while
-  std::chrono::steady_clock::time_point slack_refused_at = {};
+  std::vector<std::string> engaged;     ///< levers that are held more strongly now
+  std::set<std::string> slices = {};    ///< above its unit, whose weight is held
+  std::set<std::string> raisable = {};  ///< whose weight may be held, as last seen
+  Refusal strong_nice_refused = {};
+  Refusal slack_refused = {};
   std::vector<std::string> engaged_for_dispatch = {};  ///< what is held for its dispatch target
 };
 

@@ -28,12 +28,10 @@ core::Rung dispatch_rung(LeverKind kind, const std::string& why_not, double watt
 
 }  // namespace
 
-/// What was refused once may be allowed after a while.
 std::string Service::why_no_slack(Registration& registration) {
   if (dry_run_) return "this is a dry run";
-  if (ports_.loop.now() - registration.slack_refused_at >= config_.control.retry_after)
-    registration.slack_refused.clear();
-  return registration.slack_refused;
+  registration.slack_refused.forget_after(config_.control.retry_after, ports_.loop.now());
+  return registration.slack_refused.why();
 }
 
 std::vector<core::Rung> Service::dispatch_rungs(core::RegistrationId id, bool misses) {
@@ -77,10 +75,8 @@ void Service::hold_slack(Registration& registration) {
   for (auto& [pid, member] : registration.members) {
     if (engaged) {
       const auto result = apply_threads(registration, member, part);
-      if (!result && result.error().code != core::ErrorCode::gone) {
-        registration.slack_refused = core::to_sentence(result.error());
-        registration.slack_refused_at = ports_.loop.now();
-      }
+      if (!result && result.error().code != core::ErrorCode::gone)
+        registration.slack_refused.set(result.error(), ports_.loop.now());
       member.summaries.insert_or_assign(part.kind, result);
       continue;
     }

@@ -18,13 +18,36 @@ constexpr std::array kLevers{core::LeverKind::nice,         core::LeverKind::sch
                              core::LeverKind::timer_slack,  core::LeverKind::energy_preference,
                              core::LeverKind::freezer};
 
-ExplainLine line_of(core::LeverKind kind, const Registration& registration) {
-  ExplainLine line{std::string(core::to_string(kind)), "left alone",
-                   core::is_for_dispatch(kind)
-                       ? "held only for a dispatch target, which needs the agent in the process"
-                       : "profile " + registration.profile.name + " does not set it"};
+/// Which setting keeps everybody from it; empty: none.
+std::string off_by(core::LeverKind kind, const core::ControlSection& control) {
+  using enum core::LeverKind;
+  if (kind == cpu_latency && !control.cpu_latency) return "control.cpu_latency_us is null";
+  if (kind == timer_slack && !control.timer_slack) return "control.timer_slack_ns is null";
+  if (kind == energy_preference && control.background_energy == core::EnergySaving::off)
+    return "control.background_energy_preference is off";
+  if (kind == freezer && control.freeze_percent == 0)
+    return "control.freeze_background_percent is 0";
+  return {};
+}
+
+std::string why_left_alone(core::LeverKind kind, const Registration& registration,
+                           const core::ControlSection& control) {
+  if (auto off = off_by(kind, control); !off.empty()) return off;
+  if (core::is_for_dispatch(kind))
+    return "held only for a dispatch target, which needs the agent in the process";
+  if (kind == core::LeverKind::freezer)
+    return "only units that are wholly background, while others miss their targets";
+  return "profile " + registration.profile.name + " does not set it";
+}
+
+ExplainLine line_of(core::LeverKind kind, const Registration& registration,
+                    const core::ControlSection& control) {
+  ExplainLine line{std::string(core::to_string(kind)), "left alone", {}};
   const auto found = registration.levers.find(kind);
-  if (found == registration.levers.end()) return line;
+  if (found == registration.levers.end()) {
+    line.why = why_left_alone(kind, registration, control);
+    return line;
+  }
   const auto& status = found->second;
   line.value = status.value + (status.target.empty() ? "" : " on " + status.target);
   line.why = std::string(core::to_string(status.outcome)) +
@@ -56,7 +79,7 @@ std::vector<ExplainLine> Service::explain(core::Pid pid) const {
                        : "as a child of process " + core::to_string(registration.key.pid)});
   lines.push_back({"class", std::string(core::to_string(registration.profile.work_class)),
                    "of profile " + registration.profile.name});
-  for (const auto kind : kLevers) lines.push_back(line_of(kind, registration));
+  for (const auto kind : kLevers) lines.push_back(line_of(kind, registration, config_.control));
   std::string gpus;
   for (const auto& gpu : registration.gpus) gpus += (gpus.empty() ? "" : ", ") + gpu;
   lines.push_back(

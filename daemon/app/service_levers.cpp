@@ -64,14 +64,16 @@ std::vector<core::Rung> Service::rungs_of(core::RegistrationId id) {
   using enum core::LeverKind;
   std::vector<core::LeverKind> order{autogroup, cpu_weight, slice_weight, nice};
   if (neighbours_.busy(id)) order = {nice, autogroup, cpu_weight, slice_weight};
+  auto& refused = registration.strong_nice_refused;
+  refused.forget_after(config_.control.retry_after, ports_.loop.now());
   std::vector<core::Rung> rungs;
   for (const auto kind : order) {
     const auto status = registration.levers.find(kind);
     if (status == registration.levers.end()) continue;  // the profile does not set it
     rungs.push_back(rung_of(status->second));
-    if (kind != nice || registration.strong_nice_refused.empty()) continue;
+    if (kind != nice || refused.why().empty()) continue;
     rungs.back().available = false;
-    rungs.back().why_not = registration.strong_nice_refused;
+    rungs.back().why_not = refused.why();
   }
   for (auto& rung : hold_back_.rungs(id, control_.misses(id))) rungs.push_back(std::move(rung));
   return rungs;

@@ -90,7 +90,7 @@ void Service::hold_nice(Registration& registration) {
     const auto result = apply_threads(registration, member, nice_part());
     if (!result && result.error().code != core::ErrorCode::gone &&
         is_engaged(registration, core::LeverKind::nice))
-      registration.strong_nice_refused = core::to_sentence(result.error());
+      registration.strong_nice_refused.set(result.error(), ports_.loop.now());
     member.summaries.insert_or_assign(core::LeverKind::nice, result);
   }
   threads_status(registration);

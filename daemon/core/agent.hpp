@@ -83,9 +83,4 @@ struct AgentReport {
   bool operator==(const AgentReport&) const = default;
 };
 
-/// How long kernels are, from two reports, by the utilisation law: the share of samples that found
-/// work, over the packets taken per second. Nothing while there are too few samples or no packets.
-[[nodiscard]] std::optional<std::chrono::nanoseconds> mean_task_length(
-    const AgentReport& before, const AgentReport& after, std::chrono::nanoseconds between);
-
 }  // namespace apusched::core

@@ -21,64 +21,12 @@ constexpr double kRivalFell = 0.5;
 /// Contention that is back within this many times `relax_after` had not ended.
 constexpr int kSoon = 4;
 
+constexpr std::string_view kOthersUseLess = "others use less meanwhile: that may be why";
+
 using What = ControlEvent::What;
 using Verdict = ExceedanceTest::Verdict;
 
 }  // namespace
-
-std::string_view to_string(ControlState state) {
-  switch (state) {
-    case ControlState::idle:
-      return "idle";
-    case ControlState::observing:
-      return "observing";
-    case ControlState::meeting:
-      return "meeting";
-    case ControlState::violating:
-      return "violating";
-    case ControlState::saturated:
-      return "saturated";
-    case ControlState::failsafe:
-      return "failsafe";
-  }
-  return "?";
-}
-
-std::string_view to_string(Latency what) {
-  switch (what) {
-    case Latency::cpu_wait:
-      return "cpu_wait";
-    case Latency::dispatch:
-      return "dispatch";
-  }
-  return "?";
-}
-
-std::optional<Latency> parse_latency(std::string_view text) {
-  for (const auto what : {Latency::cpu_wait, Latency::dispatch})
-    if (text == to_string(what)) return what;
-  return std::nullopt;
-}
-
-std::string_view to_string(ControlEvent::What what) {
-  switch (what) {
-    case What::tried:
-      return "tried";
-    case What::kept:
-      return "kept";
-    case What::undone:
-      return "undone";
-    case What::confirmed:
-      return "confirmed";
-    case What::inconclusive:
-      return "inconclusive";
-    case What::released:
-      return "released";
-    case What::state:
-      return "state";
-  }
-  return "?";
-}
 
 void Controller::Stretch::add(const Sample& sample, std::size_t most) {
   samples_.push_back(sample);
@@ -134,6 +82,7 @@ void Controller::engage(const Rung& rung, Moment now) {
   known.check_after =
       soon ? std::min(known.check_after * 2, settings_.check_after_max) : settings_.check_after;
   known.checked.reset();
+  settled_ = now + rung.settle;
   fresh_start();
 }
 
@@ -183,8 +132,7 @@ ControlOutput Controller::step(const ControlInput& input) {
 void Controller::await_writing(const ControlInput& input) {
   if (!experiment_) return;
   const auto rung = std::ranges::find(input.rungs, experiment_->rung, &Rung::name);
-  if (rung != input.rungs.end() && rung->being_written)
-    experiment_->settled = input.now + rung->settle;
+  if (rung != input.rungs.end() && rung->being_written) settled_ = input.now + rung->settle;
 }
 
 void Controller::observe(const ControlInput& input) {
@@ -192,7 +140,7 @@ void Controller::observe(const ControlInput& input) {
     rival_gone_.reset();
   else if (!rival_gone_)
     rival_gone_ = input.now;
-  if (!input.observation || (experiment_ && input.now < experiment_->settled)) return;
+  if (!input.observation || input.now < settled_) return;
   test_.add(*input.observation > input.target.value_or(settings_.target));
   stretch_.add({*input.observation, input.rival}, stretch_length());
 }
@@ -237,9 +185,9 @@ bool Controller::knows_after() const {
   return test_.verdict() != Verdict::undecided || test_.observations() >= kEnough;
 }
 
-bool Controller::helped(const Stretch& before) const {
-  return stretch_.mean() <= before.mean() * (1 - settings_.min_gain) &&
-         before.superiority_of(stretch_) >= settings_.min_superiority;
+bool Controller::helped(const Stretch& without, const Stretch& with) const {
+  return with.mean() <= without.mean() * (1 - settings_.min_gain) &&
+         without.superiority_of(with) >= settings_.min_superiority;
 }
 
 void Controller::climb(const ControlInput& input, ControlOutput& output) {
@@ -254,7 +202,7 @@ void Controller::climb(const ControlInput& input, ControlOutput& output) {
   }
   const auto before = stretch_;
   engage(*rung, input.now);
-  experiment_ = Experiment{rung->name, false, before, input.now + rung->settle};
+  experiment_ = Experiment{rung->name, Phase::with, before};
   output.events.push_back({What::tried, rung->name, "the target is exceeded", before.mean(), 0});
   enter(ControlState::violating, output, {});
 }
@@ -277,37 +225,54 @@ std::string Controller::saturation(const ControlInput& input) {
 }
 
 void Controller::conclude(const ControlInput& input, ControlOutput& output) {
-  if (input.now < experiment_->settled || !may_change(experiment_->rung, input.now)) return;
-  if (experiment_->reversal) return conclude_reversal(input, output);
+  if (input.now < settled_ || !may_change(experiment_->rung, input.now)) return;
+  if (experiment_->phase == Phase::reversal) return conclude_reversal(input, output);
   if (!knows_after()) return;
+  if (experiment_->phase == Phase::confirmation) return conclude_confirmation(input, output);
   const auto tried = std::move(*experiment_);
   experiment_.reset();
   const double before = tried.before.mean();
   const double after = stretch_.mean();
-  auto& known = memory(tried.rung);
   const bool rival_fell = stretch_.mean_rival() < kRivalFell * tried.before.mean_rival();
   if (rival_fell && after < before) {
-    output.events.push_back({What::inconclusive, tried.rung,
-                             "others use less meanwhile: that may be why", before, after});
-  } else if (helped(tried.before)) {
-    ++known.helped;
-    known.gain = 1 - after / before;
-    const bool again = known.helped == kConfirmed;
-    output.events.push_back({again ? What::confirmed : What::kept, tried.rung,
-                             again ? "it helped again after a time without it" : "it helped",
-                             before, after});
+    output.events.push_back(
+        {What::inconclusive, tried.rung, std::string(kOthersUseLess), before, after});
+  } else if (!helped(tried.before, stretch_)) {
+    try_without(Phase::reversal, tried.rung, input);
+    return undo(tried.rung, "it did not help", {before, after}, input.now, output);
+  } else if (after > before * (1 - settings_.sure_gain) && memory(tried.rung).helped < kConfirmed) {
+    return try_without(Phase::confirmation, tried.rung, input);
   } else {
-    const auto with = stretch_;
-    disengage(tried.rung, input.now);
-    known.helped = 0;
-    known.blocked_until = input.now + settings_.retry_after;
-    output.events.push_back({What::undone, tried.rung, "it did not help", before, after});
-    const auto rung = std::ranges::find(input.rungs, tried.rung, &Rung::name);
-    const auto settle = rung == input.rungs.end() ? Moment{0} : rung->settle;
-    experiment_ = Experiment{tried.rung, true, with, input.now + settle};
-    return;
+    keep(tried.rung, {before, after}, output);
   }
   fresh_start();
+}
+
+/// What is seen from now on is compared with what was seen with the lever.
+void Controller::try_without(Phase phase, const std::string& name, const ControlInput& input) {
+  const auto with = stretch_;
+  disengage(name, input.now);
+  const auto rung = std::ranges::find(input.rungs, name, &Rung::name);
+  settled_ = input.now + (rung == input.rungs.end() ? Moment{0} : rung->settle);
+  experiment_ = Experiment{name, phase, with};
+}
+
+void Controller::keep(const std::string& name, Means means, ControlOutput& output) {
+  auto& known = memory(name);
+  ++known.helped;
+  known.gain = 1 - means.after / means.before;
+  const bool again = known.helped == kConfirmed;
+  output.events.push_back({again ? What::confirmed : What::kept, name,
+                           again ? "it helped again after a time without it" : "it helped",
+                           means.before, means.after});
+}
+
+void Controller::undo(const std::string& name, const std::string& why, Means means, Moment now,
+                      ControlOutput& output) {
+  auto& known = memory(name);
+  known.helped = 0;
+  known.blocked_until = now + settings_.retry_after;
+  output.events.push_back({What::undone, name, why, means.before, means.after});
 }
 
 /// Without the lever it must not be worse than with it: load that grew during the experiment would
@@ -322,6 +287,25 @@ void Controller::conclude_reversal(const ControlInput& input, ControlOutput& out
   memory(undone.rung).blocked_until = input.now + settings_.change_interval;
   output.events.push_back({What::inconclusive, undone.rung,
                            "it is worse without: the load had grown meanwhile", without, with});
+}
+
+/// A small gain may be chance, or a load that shrank meanwhile: then it is as good without.
+void Controller::conclude_confirmation(const ControlInput& input, ControlOutput& output) {
+  const auto tried = std::move(*experiment_);
+  experiment_.reset();
+  const auto& with = tried.before;
+  const Means means{stretch_.mean(), with.mean()};
+  const auto rung = std::ranges::find(input.rungs, tried.rung, &Rung::name);
+  if (helped(stretch_, with) && rung != input.rungs.end() && rung->available) {
+    engage(*rung, input.now);
+    keep(tried.rung, means, output);
+  } else if (stretch_.mean_rival() < kRivalFell * with.mean_rival()) {
+    output.events.push_back(
+        {What::inconclusive, tried.rung, std::string(kOthersUseLess), means.before, means.after});
+  } else {
+    undo(tried.rung, "it is as good without", means, input.now, output);
+  }
+  fresh_start();
 }
 
 std::vector<std::string> Controller::engaged_against_rivals() {

@@ -73,6 +73,8 @@ struct ControlSettings {
   /// one (Mann and Whitney's U): below it a better mean is chance. 0.5 is no difference, 0: not
   /// asked.
   double min_superiority = 0;
+  /// A gain below this share is kept only if it is gone in a time without the rung. 0: not asked.
+  double sure_gain = 0;
 
   bool operator==(const ControlSettings&) const = default;
 };
@@ -147,12 +149,19 @@ class Controller {
     Moment check_after{0};          ///< engaged for so long it is let go for a check
     std::optional<Moment> checked;  ///< since when it is let go for that
   };
-  /// A rung that was just engaged, or just let go again to see whether that makes it worse.
+  enum class Phase {
+    with,          ///< just engaged
+    reversal,      ///< it did not help: is it worse without?
+    confirmation,  ///< it helped a little: is that gone without?
+  };
   struct Experiment {
     std::string rung;
-    bool reversal = false;
-    Stretch before;
-    Moment settled{0};
+    Phase phase = Phase::with;
+    Stretch before;  ///< the phase
+  };
+  struct Means {
+    double before = 0;
+    double after = 0;
   };
 
   [[nodiscard]] Memory& memory(const std::string& name);
@@ -165,10 +174,15 @@ class Controller {
   void drop_unavailable(const ControlInput& input, ControlOutput& output);
   void conclude(const ControlInput& input, ControlOutput& output);
   void conclude_reversal(const ControlInput& input, ControlOutput& output);
+  void conclude_confirmation(const ControlInput& input, ControlOutput& output);
+  void try_without(Phase phase, const std::string& name, const ControlInput& input);
+  void keep(const std::string& name, Means means, ControlOutput& output);
+  void undo(const std::string& name, const std::string& why, Means means, Moment now,
+            ControlOutput& output);
   [[nodiscard]] bool knows_before();
   [[nodiscard]] bool knows_after() const;
   [[nodiscard]] std::size_t stretch_length() const;
-  [[nodiscard]] bool helped(const Stretch& before) const;
+  [[nodiscard]] bool helped(const Stretch& without, const Stretch& with) const;
   void climb(const ControlInput& input, ControlOutput& output);
   void relax(const ControlInput& input, ControlOutput& output);
   void check_need(const ControlInput& input, ControlOutput& output);
@@ -189,6 +203,7 @@ class Controller {
   std::vector<std::string> engaged_;
   std::vector<Memory> memories_;
   std::optional<Experiment> experiment_;
+  Moment settled_{0};  ///< what is observed before says nothing of the present levers
   bool measuring_before_ = false;
   std::optional<Moment> observed_;    ///< when last
   std::optional<Moment> worked_;      ///< when last

@@ -53,14 +53,14 @@ std::uint32_t scaled(double share, std::uint32_t total) {
   return std::clamp(static_cast<std::uint32_t>(std::lround(share * total)), 1U, CuWeight::kMax);
 }
 
-/// Twice as busy is worth twice as much, in steps: a plan that follows every fluctuation maps
-/// queues all the time.
+/// Twice as busy is worth twice as much, in steps, and so is what waits in front of it: a plan that
+/// follows every fluctuation maps queues all the time.
 double demand_of(const GpuParty& party) {
   constexpr std::uint32_t kNormal = 100;
   constexpr double kBusy = 0.6;
   constexpr double kSlack = 0.2;
   const double step = party.busy >= kBusy ? 4 : party.busy >= kSlack ? 2 : 1;
-  return step * party.weight.value_or(CuWeight::of<kNormal>()).value();
+  return step * (party.behind ? 2 : 1) * party.weight.value_or(CuWeight::of<kNormal>()).value();
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ struct GpuParty {
   std::optional<CuWeight> weight;
   bool exclusive = false;
   std::optional<Percent> limit;
-  double busy = 0;  ///< share of the time in which it has packets waiting, 0..1
+  double busy = 0;      ///< share of the time in which it has packets waiting, 0..1
+  bool behind = false;  ///< more work waits than the GPU gets done soon
   bool can_mask = false;
   bool can_prioritise = false;
   bool can_gate = false;

@@ -24,7 +24,8 @@ Json to_json(const core::ControlSettings& s) {
           {"rival_floor", s.rival_floor},
           {"min_gain", s.min_gain},
           {"compared", s.compared},
-          {"min_superiority", s.min_superiority}};
+          {"min_superiority", s.min_superiority},
+          {"sure_gain", s.sure_gain}};
 }
 
 core::ControlSettings settings_from(const Json& json) {
@@ -42,6 +43,7 @@ core::ControlSettings settings_from(const Json& json) {
   s.min_gain = json.at("min_gain");
   s.compared = json.at("compared");
   s.min_superiority = json.at("min_superiority");
+  s.sure_gain = json.at("sure_gain");
   return s;
 }
 

@@ -243,6 +243,19 @@ TEST_F(AgentsTest, explain_says_what_is_left_alone_and_what_is_not_registered) {
   EXPECT_EQ(why(200, "registered").substr(0, 2), "no");
 }
 
+TEST_F(AgentsTest, explain_names_the_setting_that_keeps_a_lever_off) {
+  config_.control.cpu_latency.reset();
+  config_.control.timer_slack.reset();
+  start();
+  world_.add(100);
+  added(100, "modest");
+  EXPECT_EQ(why(100, "cpu_latency"), "left alone: control.cpu_latency_us is null");
+  EXPECT_EQ(why(100, "timer_slack"), "left alone: control.timer_slack_ns is null");
+  EXPECT_EQ(why(100, "energy_preference"),
+            "left alone: control.background_energy_preference is off");
+  EXPECT_EQ(why(100, "freezer"), "left alone: control.freeze_background_percent is 0");
+}
+
 TEST_F(AgentsTest, a_launch_environment_is_of_a_profile_that_exists) {
   start();
   EXPECT_FALSE(service_->launch_environment("nonsense", {}));

@@ -97,6 +97,23 @@ TEST_F(ControlLoopTest, a_thread_that_refuses_the_strong_nice_gets_its_original_
   expect_clean();
 }
 
+TEST_F(ControlLoopTest, a_strong_nice_that_was_refused_is_tried_again_after_a_while) {
+  world_.add(50, {5});
+  rival(60);
+  start();
+  engine(50);
+  world_.thread(50)->refuses = true;
+  contend(500ms, 2ms);
+  run(6s, 2ms, 0.9);
+  world_.thread(50)->refuses = false;
+  run(2s, 2ms, 0.9);
+  EXPECT_EQ(world_.nices(50), (std::vector{-10}));
+  for (auto left = config_.control.retry_after; left > 0ms && world_.nices(50).front() != -20;
+       left -= config_.control.tick)
+    run(config_.control.tick, 2ms, 0.9);
+  EXPECT_EQ(world_.nices(50), (std::vector{-20}));
+}
+
 TEST_F(ControlLoopTest, the_next_start_restores_the_original_of_a_strong_nice) {
   world_.add(50, {5});
   rival(60);

@@ -253,7 +253,13 @@ TEST(Controller, decides_the_same_on_the_same_inputs) {
 TEST(Controller, of_any_history_changes_no_rung_too_often_and_holds_nothing_at_the_end) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
-    Plant plant({lever("a", 0.3), lever("b", -0.4), lever("c", 0.9), lever("d", 0.0)});
+    auto settings = Plant::with_target();
+    if (seed % 2 == 1) {
+      settings.compared = 5;
+      settings.min_superiority = 0.7;
+      settings.sure_gain = 0.5;
+    }
+    Plant plant({lever("a", 0.3), lever("b", -0.4), lever("c", 0.9), lever("d", 0.0)}, settings);
     plant.noise = (seed % 5) * 0.3;
     for (int i = 0; i < 100; ++i) {
       plant.observed = random() % 10 != 0;
@@ -302,35 +308,6 @@ TEST(ExceedanceTest, rarely_takes_one_exceedance_in_twenty_for_a_violation) {
     }
   }
   EXPECT_LT(violations, 60);
-}
-
-/// How often of a hundred times a lever is kept that takes that share away, where observations
-/// scatter by half of what they are, which is twice the target.
-std::size_t kept_of_100(double takes, bool sure) {
-  std::size_t kept = 0;
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
-    auto settings = Plant::with_target();
-    settings.target = 5;
-    if (sure) {
-      settings.compared = 10;
-      settings.min_superiority = 0.8;
-    }
-    Plant plant({lever("share", takes)}, settings);
-    plant.noise = 0.5;
-    plant.seed(seed);
-    plant.run(20s, 0.5);
-    if (plant.count(What::kept, "share") > 0) ++kept;
-  }
-  return kept;
-}
-
-TEST(SureController, is_not_taken_in_by_chance) {
-  EXPECT_GT(kept_of_100(0, false), 30U);
-  EXPECT_LE(kept_of_100(0, true), 5U);
-}
-
-TEST(SureController, keeps_what_does_help) {
-  EXPECT_GE(kept_of_100(0.7, true), 90U);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ RegistrationId number(std::int64_t id) {
 }
 
 GpuParty party(std::int64_t id, WorkClass work_class, double busy = 1) {
-  return {number(id), work_class, {}, false, {}, busy, true, true, true, false};
+  return {number(id), work_class, {}, false, {}, busy, false, true, true, true, false};
 }
 
 const Rung& named(const std::vector<Rung>& rungs, std::string_view name) {
@@ -141,6 +141,15 @@ TEST(Demands, of_two_protected_divide_fairly_and_by_how_busy_they_are) {
   EXPECT_GT(cus_of(plan, 2), 0U);
 }
 
+TEST(Demands, of_one_with_much_work_in_front_of_it_are_larger_but_not_without_limit) {
+  const GpuPressure all{WorkClass::critical, false, Percent::of<100>(), false};
+  std::vector parties{party(1, WorkClass::critical), party(2, WorkClass::critical)};
+  parties.front().behind = true;
+  const auto plan = plan_cus(kBigApu, demands_under(parties, all), {});
+  EXPECT_GT(cus_of(plan, 1), cus_of(plan, 2));
+  EXPECT_LE(cus_of(plan, 1), 3 * cus_of(plan, 2));
+}
+
 TEST(Demands, under_any_pressure_leave_everybody_something_and_keep_limits) {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
@@ -152,6 +161,7 @@ TEST(Demands, under_any_pressure_leave_everybody_something_and_keep_limits) {
       if (random() % 2 != 0) one.weight = CuWeight::make(1 + random() % 1000);
       if (random() % 3 == 0) one.limit = Percent::make(1 + random() % 100);
       one.can_mask = random() % 8 != 0;
+      one.behind = random() % 3 == 0;
       parties.push_back(one);
     }
     GpuPressure pressure{static_cast<WorkClass>(random() % 4), false, {}, false};

@@ -205,16 +205,5 @@ TEST(Reports, that_cannot_be_true_are_refused_and_the_last_good_one_stays) {
   }
 }
 
-TEST(TaskLength, is_the_busy_share_of_the_time_over_the_packets_taken) {
-  core::AgentReport before;
-  core::AgentReport after;
-  after.samples = 100;
-  after.busy_samples = 50;
-  after.taken = 1000;
-  EXPECT_EQ(core::mean_task_length(before, after, 1s), 500us);
-  after.samples = 9;
-  EXPECT_FALSE(core::mean_task_length(before, after, 1s));
-}
-
 }  // namespace
 }  // namespace apusched::platform
