@@ -29,7 +29,9 @@ class Bench(contention.Scene):
         super().__init__(tree, bool(chosen.apu))
         self.seconds, self.apu, self.most_foreign = chosen.seconds, chosen.apu, chosen.foreign / 100
         with_gamemode = self.start_gamemoded()
-        self.ways = [way for way in WAYS if way != "gamemoded" or with_gamemode]
+        unmanaged = contention.why_not_managed(tree)
+        self.ways = [way for way in WAYS if (way != "gamemoded" or with_gamemode)
+                     and not (unmanaged and way in PROFILES)]
 
     def beside(self):
         if not self.apu:
@@ -126,6 +128,9 @@ def goal_rows(tree, results):
     cut = p99("by hand") / p99("unmanaged")
     for way in PROFILES:
         name = f"{tree}: {way}"
+        if way not in results:
+            rows.append({"name": name, "skipped": contention.why_not_managed(tree)})
+            continue
         rows.append(stage.row(f"{name} ÷ by hand, p99", {}, ORACLE_GOAL,
                               p99(way) / p99("by hand")))
         ratio = p99(way) / p99("unmanaged")

@@ -88,9 +88,8 @@ class Bench(contention.Scene):
         self.refused = {}
         if not self.start_gamemoded():
             self.refused["gamemoded"] = "it is not installed"
-        if tree == "units in different slices":
-            self.refused["managed"] = ("the daemon raises slices in cgroup v2 only, and these groups "
-                                       "are of v1")
+        if why_not := contention.why_not_managed(tree):
+            self.refused["managed"] = why_not
         self.ways = [way for way in WAYS if way not in self.refused]
 
     def quietest(self, way):

@@ -139,7 +139,7 @@ def main():
                              energy=40)
     # In one session no lever of the loop acts; between slices a unit's weight does not.
     trees = [tree for tree in contention.trees()
-             if tree not in ("same session", "units in different slices")]
+             if tree not in ("same session", contention.SLICES)]
     sections = {}
     for tree in trees[: chosen.trees]:
         sections[f"{contention.HOGS} hogs, {tree}"] = measure(tree, chosen)

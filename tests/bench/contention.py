@@ -15,7 +15,8 @@ import stage
 
 HOGS = 2 * os.cpu_count()
 SESSIONS = ("another session", "each its own session", "same session")
-UNITS = ("two units", "units in different slices")
+SLICES = "units in different slices"
+UNITS = ("two units", SLICES)
 CPU_ROOT = "/sys/fs/cgroup/cpu"
 PERIOD_US, WORK_US = 2000, 100
 # Each stops itself and waits for start().
@@ -25,6 +26,7 @@ HOG = "kill -STOP $$; while :; do :; done"
 LOOP_ONLY = """profiles:
   loop-only:
     class: critical
+    nice: 0
     autogroup_nice: 0
     cpu_weight: 100
     target_wait_us: 20
@@ -136,7 +138,7 @@ class Units:
 
     def __init__(self, tree, control_dir):
         self.top = f"{CPU_ROOT}/apusched-bench-{os.getpid()}"
-        apart = tree == "units in different slices"
+        apart = tree == SLICES
         self.system = f"{self.top}/system.slice"
         self.loop, self.hogs = (self.top + (f"/{slice_}.slice" if apart else "") + f"/{name}.service"
                                 for slice_, name in (("left", "loop"), ("right", "hogs")))
@@ -238,6 +240,11 @@ def refusal(tree):
     if tree in UNITS and not os.access(f"{CPU_ROOT}/cpu.shares", os.W_OK):
         return f"the groups are made in cgroup v1, and {CPU_ROOT} is none that can be written"
     return ""
+
+
+def why_not_managed(tree):
+    """Why the daemon cannot act in that tree on this machine; empty where it can."""
+    return "slices are raised in cgroup v2 only, and these groups are of v1" if tree == SLICES else ""
 
 
 def trees():
