@@ -21,6 +21,8 @@ constexpr double kRivalFell = 0.5;
 /// Contention that is back within this many times `relax_after` had not ended.
 constexpr int kSoon = 4;
 
+/// What fails again and again is tried ever more rarely: each time costs others something.
+constexpr int kMostDoublings = 4;
 constexpr std::string_view kOthersUseLess = "others use less meanwhile: that may be why";
 
 using What = ControlEvent::What;
@@ -54,7 +56,7 @@ double Controller::Stretch::superiority_of(const Stretch& after) const {
 Controller::Memory& Controller::memory(const std::string& name) {
   const auto found = std::ranges::find(memories_, name, &Memory::name);
   if (found != memories_.end()) return *found;
-  return memories_.emplace_back(Memory{name, {}, {}, 0, 0, 0, true, {}, {}});
+  return memories_.emplace_back(Memory{name, {}, {}, 0, 0, 0, 0, true, {}, {}});
 }
 
 bool Controller::is_engaged(const std::string& name) const {
@@ -260,6 +262,7 @@ void Controller::try_without(Phase phase, const std::string& name, const Control
 void Controller::keep(const std::string& name, Means means, ControlOutput& output) {
   auto& known = memory(name);
   ++known.helped;
+  known.failed = 0;
   known.gain = 1 - means.after / means.before;
   const bool again = known.helped == kConfirmed;
   output.events.push_back({again ? What::confirmed : What::kept, name,
@@ -271,20 +274,24 @@ void Controller::undo(const std::string& name, const std::string& why, Means mea
                       ControlOutput& output) {
   auto& known = memory(name);
   known.helped = 0;
-  known.blocked_until = now + settings_.retry_after;
+  known.blocked_until = now + settings_.retry_after * (1 << std::min(known.failed, kMostDoublings));
+  ++known.failed;
   output.events.push_back({What::undone, name, why, means.before, means.after});
 }
 
 /// Without the lever it must not be worse than with it: load that grew during the experiment would
-/// have made a good lever look bad.
+/// have made a good lever look bad. What was seen serves as what is before the next one.
 void Controller::conclude_reversal(const ControlInput& input, ControlOutput& output) {
-  if (stretch_.size() < kReversalSamples) return;
+  if (stretch_.size() < (settings_.compared == 0 ? kReversalSamples : settings_.compared)) return;
   const auto undone = std::move(*experiment_);
   experiment_.reset();
   const double with = undone.before.mean();
   const double without = stretch_.mean();
-  if (with > without * (1 - settings_.min_gain)) return;
-  memory(undone.rung).blocked_until = input.now + settings_.change_interval;
+  measuring_before_ = true;
+  if (!helped(stretch_, undone.before)) return;
+  auto& known = memory(undone.rung);
+  known.blocked_until = input.now + settings_.change_interval;
+  --known.failed;
   output.events.push_back({What::inconclusive, undone.rung,
                            "it is worse without: the load had grown meanwhile", without, with});
 }
@@ -322,6 +329,11 @@ void Controller::relax(const ControlInput& input, ControlOutput& output) {
   const bool ended = rival_gone_ && input.now - *rival_gone_ >= relax_after_;
   if (const auto names = engaged_against_rivals(); ended && !names.empty()) {
     let_go(names, input.now, output, "contention has ended");
+    for (auto& known : memories_) {
+      known.failed = 0;
+      if (known.blocked_until)
+        known.blocked_until = std::min(*known.blocked_until, input.now + settings_.retry_after);
+    }
     relaxed_ = input.now;
   }
   check_need(input, output);

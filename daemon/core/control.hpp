@@ -54,10 +54,12 @@ struct ControlSettings {
   double target = 0;  ///< an observation above it is an exceedance; the unit is the observer's
   Moment relax_after{500};        ///< contention must be over for so long before letting go
   Moment relax_after_max{60000};  ///< it doubles up to this while contention keeps coming back
-  Moment retry_after{30000};      ///< a rung that did not help is not tried again before
-  Moment stale_after{1000};       ///< without an observation: failsafe
-  Moment let_go_after{5000};      ///< and after so long everything is let go
-  Moment change_interval{500};    ///< no rung changes twice within this
+  /// A rung that did not help is not tried again before; after each further failure under the same
+  /// contention twice as long, at most 16 times.
+  Moment retry_after{30000};
+  Moment stale_after{1000};     ///< without an observation: failsafe
+  Moment let_go_after{5000};    ///< and after so long everything is let go
+  Moment change_interval{500};  ///< no rung changes twice within this
   /// What acts without rivals is let go after so long, to see whether it is still needed; where it
   /// is, it is asked again after twice as long, at most the latter.
   Moment check_after{30000};
@@ -143,6 +145,7 @@ class Controller {
     std::optional<Moment> blocked_until;
     std::optional<Moment> changed;
     std::uint32_t helped = 0;  ///< times in a row, each after a time without it
+    int failed = 0;            ///< times in a row
     double gain = 0;           ///< share of the observation that it took away, when last seen
     double watts = 0;
     bool needs_rival = true;

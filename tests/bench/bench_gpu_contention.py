@@ -126,7 +126,7 @@ def rows_of(runs):
 
 
 def main():
-    chosen = stage.arguments(__doc__.splitlines()[0], seconds=4, settle=12, repetitions=3)
+    chosen = stage.arguments(__doc__.splitlines()[0], seconds=4, settle=20, repetitions=3)
     machine = stage.make_stage(config=PROFILES, with_gpu=True, with_systemd=False)
     import harness
 

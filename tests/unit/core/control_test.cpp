@@ -97,6 +97,26 @@ TEST(Controller, tries_again_what_did_not_help_after_its_time) {
   EXPECT_LE(plant.engagements["placebo"].size(), 4U);
 }
 
+TEST(Controller, tries_ever_more_rarely_what_never_helps) {
+  Plant plant({lever("placebo", 0.0)});
+  plant.run(3600s, 0.9);
+  const auto& times = plant.engagements["placebo"];
+  ASSERT_GE(times.size(), 8U);
+  EXPECT_LE(times.size(), 14U);
+  const auto last = times.back() - times[times.size() - 2];
+  EXPECT_GE(last, 480s);
+  EXPECT_LE(last, 490s);
+}
+
+TEST(Controller, tries_again_soon_what_did_not_help_once_contention_was_over) {
+  Plant plant({lever("placebo", 0.0), lever("weight", 0.9)});
+  plant.run(600s, 0.9);
+  const auto before = plant.engagements["placebo"].size();
+  plant.run(60s, 0.0);
+  plant.run(100s, 0.9);
+  EXPECT_GE(plant.engagements["placebo"].size(), before + 2);
+}
+
 TEST(Controller, gives_no_credit_to_a_lever_for_a_load_that_ended) {
   Plant plant({lever("placebo", 0.0)});
   plant.run(5s, 0);
