@@ -101,6 +101,9 @@ measure() {  # TREE WAY LOOP-SLICE HOGS-SLICE DECIDES
   tail -n 1 "$out"
 }
 
+systemd-sysusers
+systemctl daemon-reload
+systemctl reload dbus
 systemctl start apuschedd
 for _ in $(seq "$repetitions"); do
   for way in alone unmanaged 'renice all' 'by hand' managed; do
