@@ -38,21 +38,20 @@ std::optional<Latency> parse_latency(std::string_view text) {
 }
 
 std::string_view to_string(ControlEvent::What what) {
-  using What = ControlEvent::What;
   switch (what) {
-    case What::tried:
+    case ControlEvent::What::tried:
       return "tried";
-    case What::kept:
+    case ControlEvent::What::kept:
       return "kept";
-    case What::undone:
+    case ControlEvent::What::undone:
       return "undone";
-    case What::confirmed:
+    case ControlEvent::What::confirmed:
       return "confirmed";
-    case What::inconclusive:
+    case ControlEvent::What::inconclusive:
       return "inconclusive";
-    case What::released:
+    case ControlEvent::What::released:
       return "released";
-    case What::state:
+    case ControlEvent::What::state:
       return "state";
   }
   return "?";
