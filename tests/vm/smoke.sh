@@ -17,9 +17,9 @@ check() {
   failures=$((failures + 1))
   printf 'not ok %d - %s\n    %s: %s\n' $checks "$what" "$*" "$seen"
 }
-# Waits for a command to succeed; 30 s of emulated time are much.
+# Waits for a command to succeed; the limit is against hanging: an emulated second may be short.
 eventually() {
-  local end=$((SECONDS + 30))
+  local end=$((SECONDS + 60))
   until "$@" > /dev/null 2>&1; do
     [ $SECONDS -lt $end ] || { echo "waited in vain"; "$@"; return 1; }
     sleep 0.1
