@@ -275,7 +275,6 @@ void Controller::undo(const std::string& name, const std::string& why, Means mea
   auto& known = memory(name);
   known.helped = 0;
   known.blocked_until = now + settings_.retry_after * (1 << std::min(known.failed, kMostDoublings));
-  ++known.failed;
   output.events.push_back({What::undone, name, why, means.before, means.after});
 }
 
@@ -288,10 +287,12 @@ void Controller::conclude_reversal(const ControlInput& input, ControlOutput& out
   const double with = undone.before.mean();
   const double without = stretch_.mean();
   measuring_before_ = true;
-  if (!helped(stretch_, undone.before)) return;
   auto& known = memory(undone.rung);
+  if (!helped(stretch_, undone.before)) {
+    ++known.failed;
+    return;
+  }
   known.blocked_until = input.now + settings_.change_interval;
-  --known.failed;
   output.events.push_back({What::inconclusive, undone.rung,
                            "it is worse without: the load had grown meanwhile", without, with});
 }
@@ -311,6 +312,7 @@ void Controller::conclude_confirmation(const ControlInput& input, ControlOutput&
         {What::inconclusive, tried.rung, std::string(kOthersUseLess), means.before, means.after});
   } else {
     undo(tried.rung, "it is as good without", means, input.now, output);
+    ++memory(tried.rung).failed;
   }
   fresh_start();
 }

@@ -145,7 +145,7 @@ class Controller {
     std::optional<Moment> blocked_until;
     std::optional<Moment> changed;
     std::uint32_t helped = 0;  ///< times in a row, each after a time without it
-    int failed = 0;            ///< times in a row
+    int failed = 0;            ///< times in a row, none of them in doubt
     double gain = 0;           ///< share of the observation that it took away, when last seen
     double watts = 0;
     bool needs_rival = true;

@@ -71,5 +71,27 @@ TEST(Controller, of_a_process_that_rests_nothing_is_held_that_acts_without_rival
   EXPECT_TRUE(plant.last.engaged.empty());
 }
 
+TEST(Controller,
+     contention_that_ends_in_the_middle_of_a_reversal_does_not_count_failures_below_none) {
+  auto own = lever("own", 0);
+  own.rung.needs_rival = false;
+  Plant plant({lever("weight", 0.9), own});
+  plant.extra = 3;  // it stays off its target
+  const auto until = [&](const auto& so, double rival) {
+    for (int i = 0; i < 1000 && !so(); ++i) plant.run(kTick, rival);
+  };
+  until([&] { return plant.count(What::tried, "own") == 1; }, 0.9);
+  plant.extra = 6;  // worse with it, and worse still without: the load grew
+  until([&] { return plant.count(What::undone, "own") == 1; }, 0);
+  plant.extra = 10;
+  until([&] { return plant.count(What::inconclusive, "own") == 1; }, 0);
+  ASSERT_EQ(plant.count(What::inconclusive, "own"), 1U);
+  ASSERT_EQ(plant.count(What::released, "weight"), 1U);
+  until([&] { return plant.count(What::undone, "own") == 2; }, 0);
+  ASSERT_EQ(plant.count(What::undone, "own"), 2U);
+  plant.run(20s, 0);
+  EXPECT_EQ(plant.count(What::tried, "own"), 2U);
+}
+
 }  // namespace
 }  // namespace apusched::core
