@@ -108,25 +108,24 @@ int Supervisor::run(std::optional<pid_t> child) {
 }
 
 bool Supervisor::dispatch(std::optional<pid_t> child, int timeout_ms) {
-  epoll_event events[16];
-  const int count = epoll_wait(epoll_, events, 16, timeout_ms);
-  for (int i = 0; i < count; i++) {
-    const int fd = events[i].data.fd;
-    if (fd == signals_) {
-      if (!on_signal(child)) return false;
-    } else if (const auto other = others_.find(fd); other != others_.end()) {
-      other->second->dispatch(std::nullopt, 0);
-    } else if (fd == listen_) {
-      on_accept();
-    } else if (fd == inotify_) {
-      on_level_event();
-    } else if (fd == timer_) {
-      on_timer();
-    } else if (const auto it = pidfds_.find(fd); it != pidfds_.end()) {
-      end(it->second);
-    } else if (connections_.contains(fd)) {
-      on_connection(fd);
-    }
+  // One at a time: an event taken earlier may be of a descriptor that was closed meanwhile, and its
+  // number be that of somebody who just came.
+  epoll_event event{};
+  if (epoll_wait(epoll_, &event, 1, timeout_ms) != 1) return true;
+  const int fd = event.data.fd;
+  if (fd == signals_) return on_signal(child);
+  if (const auto other = others_.find(fd); other != others_.end()) {
+    other->second->dispatch(std::nullopt, 0);
+  } else if (fd == listen_) {
+    on_accept();
+  } else if (fd == inotify_) {
+    on_level_event();
+  } else if (fd == timer_) {
+    on_timer();
+  } else if (const auto it = pidfds_.find(fd); it != pidfds_.end()) {
+    end(it->second);
+  } else if (connections_.contains(fd)) {
+    on_connection(fd);
   }
   return true;
 }

@@ -6,12 +6,15 @@ import contextlib
 import errno
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import unittest
 
 from session_test import BUILD, PATIENCE, PROGRAMS, ROCR_RELEASE, Session, eventually, run
 
+FAULTS_CHANGED = 6  # session/layout.h, RequestKind
 CTL = BUILD / "softapu-ctl"
 DEVICE = "/sys/class/drm/card0/device"
 LEVEL = f"{DEVICE}/power_dpm_force_performance_level"
@@ -261,6 +264,35 @@ class Faults(FaultCase):
         self.assertEqual(holder.wait(PATIENCE), 0)
         beside[2] = str(other.pid)
         self.assertIn("Performance Level: auto", run(*beside))
+
+    def test_who_comes_is_not_taken_for_who_ends(self):
+        # All at once for the supervisor: one hangs up, one comes and asks, the first one ends. The
+        # new one has the numbers of the descriptors that the first one had.
+        connect = "import socket, sys; line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)"
+        first = subprocess.Popen(
+            [sys.executable, "-c", f"{connect}; line.connect(sys.argv[1]); print(flush=True); "
+             "sys.stdin.readline(); line.close(); print(flush=True); sys.stdin.readline()",
+             self.session.directory / "control"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(first.stdout.close)
+        first.stdout.readline()
+        supervisor = self.session.server.pid
+        sockets = f"/proc/{supervisor}/fd"
+        eventually(lambda: any("pidfd" in os.readlink(f"{sockets}/{fd}")
+                               for fd in os.listdir(sockets)), "the first one is accepted")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
+            line.settimeout(PATIENCE)
+            os.kill(supervisor, signal.SIGSTOP)
+            try:
+                first.stdin.write("hang up\n")
+                first.stdin.flush()
+                first.stdout.readline()
+                line.connect(str(self.session.directory / "control"))
+                line.send(struct.pack("=iIII", FAULTS_CHANGED, 0, 0, 0))
+                first.communicate("end\n", PATIENCE)
+            finally:
+                os.kill(supervisor, signal.SIGCONT)
+            self.assertEqual(line.recv(64), struct.pack("=i", 0))
 
     def test_the_list_says_what_there_is(self):
         self.fault("hang")
