@@ -28,6 +28,12 @@ constexpr std::string_view kOthersUseLess = "others use less meanwhile: that may
 using What = ControlEvent::What;
 using Verdict = ExceedanceTest::Verdict;
 
+/// Null where the ladder has none of that name now.
+const Rung* rung_named(const ControlInput& input, const std::string& name) {
+  const auto found = std::ranges::find(input.rungs, name, &Rung::name);
+  return found == input.rungs.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void Controller::Stretch::add(const Sample& sample, std::size_t most) {
@@ -133,8 +139,8 @@ ControlOutput Controller::step(const ControlInput& input) {
 /// systemd is one of those that have to wait for a CPU: it took 0.7 s on a slow machine.
 void Controller::await_writing(const ControlInput& input) {
   if (!experiment_) return;
-  const auto rung = std::ranges::find(input.rungs, experiment_->rung, &Rung::name);
-  if (rung != input.rungs.end() && rung->being_written) settled_ = input.now + rung->settle;
+  const auto* rung = rung_named(input, experiment_->rung);
+  if (rung != nullptr && rung->being_written) settled_ = input.now + rung->settle;
 }
 
 void Controller::observe(const ControlInput& input) {
@@ -150,12 +156,12 @@ void Controller::observe(const ControlInput& input) {
 void Controller::drop_unavailable(const ControlInput& input, ControlOutput& output) {
   const auto engaged = engaged_;
   for (const auto& name : engaged) {
-    const auto rung = std::ranges::find(input.rungs, name, &Rung::name);
-    if (rung != input.rungs.end() && rung->available) continue;
+    const auto* rung = rung_named(input, name);
+    if (rung != nullptr && rung->available) continue;
     disengage(name, input.now);
-    output.events.push_back(
-        {What::released, name,
-         rung == input.rungs.end() ? "there is nothing to set any more" : rung->why_not, 0, 0});
+    output.events.push_back({What::released, name,
+                             rung == nullptr ? "there is nothing to set any more" : rung->why_not,
+                             0, 0});
   }
 }
 
@@ -190,6 +196,10 @@ bool Controller::knows_after() const {
 bool Controller::helped(const Stretch& without, const Stretch& with) const {
   return with.mean() <= without.mean() * (1 - settings_.min_gain) &&
          without.superiority_of(with) >= settings_.min_superiority;
+}
+
+bool Controller::rival_fell_since(const Stretch& before) const {
+  return stretch_.mean_rival() < kRivalFell * before.mean_rival();
 }
 
 void Controller::climb(const ControlInput& input, ControlOutput& output) {
@@ -235,8 +245,7 @@ void Controller::conclude(const ControlInput& input, ControlOutput& output) {
   experiment_.reset();
   const double before = tried.before.mean();
   const double after = stretch_.mean();
-  const bool rival_fell = stretch_.mean_rival() < kRivalFell * tried.before.mean_rival();
-  if (rival_fell && after < before) {
+  if (rival_fell_since(tried.before) && after < before) {
     output.events.push_back(
         {What::inconclusive, tried.rung, std::string(kOthersUseLess), before, after});
   } else if (!helped(tried.before, stretch_)) {
@@ -254,8 +263,8 @@ void Controller::conclude(const ControlInput& input, ControlOutput& output) {
 void Controller::try_without(Phase phase, const std::string& name, const ControlInput& input) {
   const auto with = stretch_;
   disengage(name, input.now);
-  const auto rung = std::ranges::find(input.rungs, name, &Rung::name);
-  settled_ = input.now + (rung == input.rungs.end() ? Moment{0} : rung->settle);
+  const auto* rung = rung_named(input, name);
+  settled_ = input.now + (rung == nullptr ? Moment{0} : rung->settle);
   experiment_ = Experiment{name, phase, with};
 }
 
@@ -303,11 +312,11 @@ void Controller::conclude_confirmation(const ControlInput& input, ControlOutput&
   experiment_.reset();
   const auto& with = tried.before;
   const Means means{stretch_.mean(), with.mean()};
-  const auto rung = std::ranges::find(input.rungs, tried.rung, &Rung::name);
-  if (helped(stretch_, with) && rung != input.rungs.end() && rung->available) {
+  const auto* rung = rung_named(input, tried.rung);
+  if (helped(stretch_, with) && rung != nullptr && rung->available) {
     engage(*rung, input.now);
     keep(tried.rung, means, output);
-  } else if (stretch_.mean_rival() < kRivalFell * with.mean_rival()) {
+  } else if (rival_fell_since(with)) {
     output.events.push_back(
         {What::inconclusive, tried.rung, std::string(kOthersUseLess), means.before, means.after});
   } else {

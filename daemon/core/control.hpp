@@ -186,6 +186,7 @@ class Controller {
   [[nodiscard]] bool knows_after() const;
   [[nodiscard]] std::size_t stretch_length() const;
   [[nodiscard]] bool helped(const Stretch& without, const Stretch& with) const;
+  [[nodiscard]] bool rival_fell_since(const Stretch& before) const;
   void climb(const ControlInput& input, ControlOutput& output);
   void relax(const ControlInput& input, ControlOutput& output);
   void check_need(const ControlInput& input, ControlOutput& output);

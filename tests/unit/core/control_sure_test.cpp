@@ -30,6 +30,13 @@ std::size_t kept_of_100(double takes, ControlSettings settings) {
   return kept;
 }
 
+/// Observations that hardly scatter.
+Plant calm(double takes) {
+  Plant plant({lever("share", takes)}, sure_settings(0.5));
+  plant.noise = 0.05;
+  return plant;
+}
+
 /// Until something is in force, or was just let go again.
 void run_to_change(Plant& plant, double rival) {
   const int before = plant.changes;
@@ -52,8 +59,7 @@ TEST(SureController, keeps_what_does_help) {
 }
 
 TEST(SureController, keeps_a_small_gain_once_it_is_gone_without_the_lever) {
-  Plant plant({lever("share", 0.3)}, sure_settings(0.5));
-  plant.noise = 0.05;
+  auto plant = calm(0.3);
   plant.run(20s, kLoad);
   EXPECT_TRUE(plant.engaged("share"));
   EXPECT_EQ(plant.engagements["share"].size(), 2U);
@@ -62,16 +68,14 @@ TEST(SureController, keeps_a_small_gain_once_it_is_gone_without_the_lever) {
 }
 
 TEST(SureController, does_not_ask_twice_where_the_gain_is_large) {
-  Plant plant({lever("share", 0.9)}, sure_settings(0.5));
-  plant.noise = 0.05;
+  auto plant = calm(0.9);
   plant.run(20s, kLoad);
   EXPECT_TRUE(plant.engaged("share"));
   EXPECT_EQ(plant.engagements["share"].size(), 1U);
 }
 
 TEST(SureController, gives_no_credit_for_a_load_that_shrank_and_stays_so) {
-  Plant plant({lever("share", 0)}, sure_settings(0.5));
-  plant.noise = 0.05;
+  auto plant = calm(0);
   run_to_change(plant, kLoad);
   plant.run(10s, kLoad * 0.6);
   EXPECT_EQ(plant.count(What::kept, "share"), 0U);
@@ -80,8 +84,7 @@ TEST(SureController, gives_no_credit_for_a_load_that_shrank_and_stays_so) {
 }
 
 TEST(SureController, does_not_blame_a_lever_for_a_load_that_ended_while_it_was_let_go) {
-  Plant plant({lever("share", 0.3)}, sure_settings(0.5));
-  plant.noise = 0.05;
+  auto plant = calm(0.3);
   run_to_change(plant, kLoad);  // with it
   run_to_change(plant, kLoad);  // without
   plant.run(3s, 0.01);
@@ -91,8 +94,7 @@ TEST(SureController, does_not_blame_a_lever_for_a_load_that_ended_while_it_was_l
 }
 
 TEST(SureController, lets_go_for_good_of_what_cannot_act_any_more_while_it_is_let_go) {
-  Plant plant({lever("share", 0.3)}, sure_settings(0.5));
-  plant.noise = 0.05;
+  auto plant = calm(0.3);
   run_to_change(plant, kLoad);
   run_to_change(plant, kLoad);
   plant.lever("share").rung.available = false;
