@@ -49,6 +49,7 @@ core::ControlSettings ControlLoop::settings_of(const core::Profile& profile) con
   settings.target = static_cast<double>(profile.target_wait->value());
   settings.relax_after = config_.control.relax_after;
   settings.retry_after = config_.control.retry_after;
+  settings.sure_gain = kSureGain;
   return settings;
 }
 
@@ -132,16 +133,15 @@ void ControlLoop::arm() {
 }
 
 void ControlLoop::tick() {
-  const auto machine = meters_->machine();
-  if (!machine) return;
   const auto now = moment(loop_);
+  std::optional<ports::MachineTimes> machine;
   // Applying what was decided must not change the list under our feet.
   std::vector<core::RegistrationId> ids;
   for (const auto& [id, target] : targets_)
     if (due(target, now)) ids.push_back(id);
   for (const auto id : ids)
     if (const auto found = targets_.find(id); found != targets_.end())
-      step(id, found->second, now, *machine);
+      step(id, found->second, now, machine);
 }
 
 /// A few are looked at in each tick. Of many, those that are idle no more often than they are
@@ -159,8 +159,7 @@ bool ControlLoop::due(const Target& target, core::Moment now) const {
   return now - *target.stepped + tick / 2 >= interval;
 }
 
-ControlLoop::Sample ControlLoop::sample(Target& target, nanoseconds passed) {
-  Sample result;
+void ControlLoop::sample(Target& target, Observed& seen) {
   for (auto item = target.threads.begin(); item != target.threads.end();) {
     const auto times = item->second.meter->read();
     if (!times) {
@@ -169,14 +168,13 @@ ControlLoop::Sample ControlLoop::sample(Target& target, nanoseconds passed) {
     }
     const auto last = std::exchange((item++)->second.last, *times);
     if (!last || times->ran <= last->ran) continue;
-    result.worked = true;
-    result.waited +=
-        std::clamp(passed - (times->ran - last->ran), 0ns, times->waited - last->waited);
+    seen.worked = true;
+    seen.waited +=
+        std::clamp(seen.passed - (times->ran - last->ran), 0ns, times->waited - last->waited);
     // The thread that waits longest decides: work is handed from one to the next.
     const auto wait = microseconds(times->waited - last->waited) / occasions(*last, *times);
-    result.wait_us = std::max(result.wait_us.value_or(0), wait);
+    seen.wait_us = std::max(seen.wait_us.value_or(0), wait);
   }
-  return result;
 }
 
 /// CPU time of all members since the last tick.
@@ -193,43 +191,54 @@ nanoseconds ControlLoop::own_time(Target& target) {
 
 /// What others use of the machine, or want to: a lever that works keeps them from it, and has not
 /// ended the contention by that. Wanting is seen at moments only: it counts when it lasts.
-double ControlLoop::rival_of(Target& target, const Sample& seen, nanoseconds own,
-                             core::Moment passed, const ports::MachineTimes& before,
+double ControlLoop::rival_of(core::RegistrationId id, Target& target, const Observed& seen,
                              const ports::MachineTimes& machine) {
-  const auto all = static_cast<double>((machine.all - before.all).count());
-  const auto span = static_cast<double>(nanoseconds(passed).count());
+  const auto before = std::exchange(target.machine, machine);
+  if (!before) return 0;
+  const auto all = static_cast<double>((machine.all - before->all).count());
+  const auto span = static_cast<double>(nanoseconds(seen.passed).count());
   if (all <= 0 || span <= 0) return 0;
-  const auto used = static_cast<double>((machine.busy - before.busy - own).count()) / all;
-  const auto ours = static_cast<double>((own + seen.waited).count()) / span;
+  const auto used = static_cast<double>((machine.busy - before->busy - seen.own).count()) / all;
+  const auto ours = static_cast<double>((seen.own + seen.waited).count()) / span;
   target.wanted.push_back(machine.runnable - kReader - ours);
   if (target.wanted.size() > kLasting) target.wanted.pop_front();
   const auto lasting = target.wanted.size() < kLasting ? 0 : std::ranges::min(target.wanted);
   const auto cpus = all / span;
-  return std::clamp(std::max(used, lasting / cpus), 0.0, 1.0);
+  const auto kept = kept_back_ ? static_cast<double>(kept_back_(id).count()) / all : 0;
+  return std::min(1.0, std::clamp(std::max(used, lasting / cpus), 0.0, 1.0) + kept);
 }
 
+/// Most of the time all is well and nothing held: then neither the machine nor what could be done
+/// is looked at. They are from the first miss on, and a decision takes two.
 void ControlLoop::step(core::RegistrationId id, Target& target, core::Moment now,
-                       const ports::MachineTimes& machine) {
+                       std::optional<ports::MachineTimes>& machine) {
   const auto stepped = std::exchange(target.stepped, now);
-  const auto own = own_time(target);
+  Observed seen;
+  seen.own = own_time(target);
+  seen.passed = stepped ? now - *stepped : core::Moment{0};
   // A wait is booked when it ends, and then the thread runs: where none has, there is nothing to
   // read. What the clock shows a moment before the schedstat does is seen when it runs again.
-  const bool may_have_run = own > 0ns || !stepped;
-  const auto seen =
-      may_have_run ? sample(target, stepped ? now - *stepped : core::Moment{0}) : Sample{};
-  const auto before = std::exchange(target.machine, machine);
-  if (!before || !stepped) return;
+  if (seen.own > 0ns || !stepped) sample(target, seen);
+  if (!stepped) return;
   if (seen.wait_us) target.missed = *seen.wait_us > target.limit_us;
   core::ControlInput input{now, seen.worked, seen.wait_us, 0, {}};
-  // For one that is idle and stays so nothing is to be tried.
-  if (seen.worked || target.steering.state() != core::ControlState::idle)
-    input.rungs = rungs_of_(id);
-  input.rival = rival_of(target, seen, own, now - *stepped, *before, machine);
-  if (const auto all = machine.all - before->all; kept_back_ && all > 0ns) {
-    const auto kept = static_cast<double>(kept_back_(id).count());
-    input.rival = std::min(1.0, input.rival + kept / static_cast<double>(all.count()));
+  if (target.missed || !target.steering.is_at_rest()) {
+    if (!machine) machine = measured();
+    if (!machine) return;
+    // For one that is idle and stays so nothing is to be tried.
+    if (seen.worked || target.steering.state() != core::ControlState::idle)
+      input.rungs = rungs_of_(id);
+    input.rival = rival_of(id, target, seen, *machine);
+  } else {
+    target.machine.reset();
+    target.wanted.clear();
   }
   if (target.steering.step(input) && apply_) apply_(id, target.steering.engaged());
+}
+
+std::optional<ports::MachineTimes> ControlLoop::measured() {
+  const auto machine = meters_->machine();
+  return machine ? std::optional(*machine) : std::nullopt;
 }
 
 bool ControlLoop::misses(core::RegistrationId id) const {

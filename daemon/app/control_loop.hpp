@@ -70,15 +70,18 @@ class ControlLoop {
     /// CPU time of each member, once it was read.
     std::map<core::Pid, std::optional<std::chrono::nanoseconds>> used;
     std::optional<core::Moment> stepped = {};         ///< when last
-    std::optional<ports::MachineTimes> machine = {};  ///< as it was then
+    std::optional<ports::MachineTimes> machine = {};  ///< as it was then, where it was looked at
     double limit_us = 0;                              ///< the target
     bool missed = false;                              ///< by the last observation
     std::deque<double> wanted = {};  ///< CPUs that others run on or wait for, in the last steps
   };
-  struct Sample {
+  /// Since the last step.
+  struct Observed {
+    core::Moment passed{0};
+    std::chrono::nanoseconds own{0};  ///< CPU time of all members
     std::optional<double> wait_us;
-    /// All sampled threads, each at most what it can have waited since the last step: a wait is
-    /// booked when it ends.
+    /// All sampled threads, each at most what it can have waited in that time: a wait is booked
+    /// when it ends.
     std::chrono::nanoseconds waited{0};
     bool worked = false;
   };
@@ -88,13 +91,13 @@ class ControlLoop {
   void arm();
   void tick();
   [[nodiscard]] bool due(const Target& target, core::Moment now) const;
+  /// `machine` is read by the first in a tick that needs it.
   void step(core::RegistrationId id, Target& target, core::Moment now,
-            const ports::MachineTimes& machine);
-  [[nodiscard]] static Sample sample(Target& target, std::chrono::nanoseconds passed);
-  [[nodiscard]] static double rival_of(Target& target, const Sample& seen,
-                                       std::chrono::nanoseconds own, core::Moment passed,
-                                       const ports::MachineTimes& before,
-                                       const ports::MachineTimes& machine);
+            std::optional<ports::MachineTimes>& machine);
+  [[nodiscard]] std::optional<ports::MachineTimes> measured();
+  static void sample(Target& target, Observed& seen);
+  [[nodiscard]] double rival_of(core::RegistrationId id, Target& target, const Observed& seen,
+                                const ports::MachineTimes& machine);
   [[nodiscard]] std::chrono::nanoseconds own_time(Target& target);
   [[nodiscard]] std::size_t threads_each() const;
 

@@ -18,8 +18,6 @@ constexpr core::Moment kLetGo = 10s;
 /// than quick. With ten before and ten after, chance alone reaches this once in about eighty times.
 constexpr std::uint32_t kCompared = 10;
 constexpr double kSuperiority = 0.8;
-/// Of those that chance lets look good few look twice as good; contention on a GPU costs more.
-constexpr double kSureGain = 0.5;
 /// While it is not known what is good and nobody is in the way, everything is.
 constexpr double kAnything = 1e12;
 

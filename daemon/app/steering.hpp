@@ -15,6 +15,10 @@
 
 namespace apusched::app {
 
+/// Few observations are compared, or many that scatter: a gain below this one is looked at twice.
+/// Contention costs more, and so does what reaches it.
+inline constexpr double kSureGain = 0.5;
+
 /// Now, as controllers count time.
 [[nodiscard]] inline core::Moment moment(const ports::EventLoop& loop) {
   return std::chrono::duration_cast<core::Moment>(loop.now().time_since_epoch());
@@ -53,6 +57,7 @@ class Steering {
   [[nodiscard]] bool step(const core::ControlInput& input);
   [[nodiscard]] const std::vector<std::string>& engaged() const { return engaged_; }
   [[nodiscard]] core::ControlState state() const { return state_; }
+  [[nodiscard]] bool is_at_rest() const { return controller_.is_at_rest(); }
   [[nodiscard]] core::Pid pid() const { return pid_; }
   [[nodiscard]] ControlView view() const;
 

@@ -38,7 +38,11 @@ const Rung* rung_named(const ControlInput& input, const std::string& name) {
 
 void Controller::Stretch::add(const Sample& sample, std::size_t most) {
   samples_.push_back(sample);
-  if (samples_.size() > most) samples_.pop_front();
+  keep_newest(most);
+}
+
+void Controller::Stretch::keep_newest(std::size_t count) {
+  while (samples_.size() > count) samples_.pop_front();
 }
 
 double Controller::Stretch::mean() const {
@@ -149,7 +153,7 @@ void Controller::observe(const ControlInput& input) {
   else if (!rival_gone_)
     rival_gone_ = input.now;
   if (!input.observation || input.now < settled_) return;
-  test_.add(*input.observation > input.target.value_or(settings_.target));
+  test_.add(*input.observation, input.target.value_or(settings_.target));
   stretch_.add({*input.observation, input.rival}, stretch_length());
 }
 
@@ -188,6 +192,13 @@ bool Controller::knows_before() {
   return stretch_.size() >= settings_.compared;
 }
 
+/// What was seen before contention began is not what the lever found.
+Controller::Stretch Controller::what_is_before() const {
+  auto before = stretch_;
+  if (settings_.compared == 0) before.keep_newest(test_.since_change());
+  return before;
+}
+
 bool Controller::knows_after() const {
   if (settings_.compared != 0) return stretch_.size() >= settings_.compared;
   return test_.verdict() != Verdict::undecided || test_.observations() >= kEnough;
@@ -212,7 +223,7 @@ void Controller::climb(const ControlInput& input, ControlOutput& output) {
     relax_after_ =
         soon ? std::min(relax_after_ * 2, settings_.relax_after_max) : settings_.relax_after;
   }
-  const auto before = stretch_;
+  const auto before = what_is_before();
   engage(*rung, input.now);
   experiment_ = Experiment{rung->name, Phase::with, before};
   output.events.push_back({What::tried, rung->name, "the target is exceeded", before.mean(), 0});
@@ -391,6 +402,11 @@ void Controller::let_go(std::vector<std::string> names, Moment now, ControlOutpu
     output.events.push_back({What::released, name, why, 0, 0});
   }
   if (experiment_ && memory(experiment_->rung).needs_rival) experiment_.reset();
+}
+
+bool Controller::is_at_rest() const {
+  return engaged_.empty() && !experiment_ &&
+         (test_.verdict() == Verdict::meets || test_.observations() == 0);
 }
 
 ControlState Controller::judge() const {

@@ -119,6 +119,9 @@ class Controller {
   explicit Controller(const ControlSettings& settings)
       : settings_(settings), relax_after_(settings.relax_after) {}
   [[nodiscard]] ControlOutput step(const ControlInput& input);
+  /// Nothing is held or tried, and an observation within the target changes nothing: rungs and
+  /// rivals do not matter to a step that brings one.
+  [[nodiscard]] bool is_at_rest() const;
   [[nodiscard]] const ControlSettings& settings() const { return settings_; }
 
  private:
@@ -131,6 +134,7 @@ class Controller {
    public:
     void add(const Sample& sample, std::size_t most);
     void clear() { samples_.clear(); }
+    void keep_newest(std::size_t count);
     [[nodiscard]] std::size_t size() const { return samples_.size(); }
     [[nodiscard]] double mean() const;
     [[nodiscard]] double mean_rival() const;
@@ -185,6 +189,7 @@ class Controller {
   [[nodiscard]] bool knows_before();
   [[nodiscard]] bool knows_after() const;
   [[nodiscard]] std::size_t stretch_length() const;
+  [[nodiscard]] Stretch what_is_before() const;
   [[nodiscard]] bool helped(const Stretch& without, const Stretch& with) const;
   [[nodiscard]] bool rival_fell_since(const Stretch& before) const;
   void climb(const ControlInput& input, ControlOutput& output);

@@ -29,7 +29,12 @@ class FakeMeters final : public ports::Meters {
     for (const auto tid : members[pid]) total += times[tid].ran;
     return total;
   }
-  core::Result<ports::MachineTimes> machine() override { return machine_times; }
+  core::Result<ports::MachineTimes> machine() override {
+    ++machine_reads;
+    if (machine_fails)
+      return core::fail(core::ErrorCode::unsupported, "read", "/proc/stat", "it is not mounted");
+    return machine_times;
+  }
 
   void add(int pid, int tid) {
     members[*core::Pid::make(pid)].insert(*core::Tid::make(tid));
@@ -55,6 +60,8 @@ class FakeMeters final : public ports::Meters {
   std::map<core::Tid, ports::ThreadTimes> times;
   std::set<core::Tid> ended;
   ports::MachineTimes machine_times;
+  bool machine_fails = false;
+  int machine_reads = 0;
   int opened = 0;
   int reads = 0;
   int clocks = 0;  ///< times the CPU time of a process was read

@@ -34,6 +34,39 @@ TEST_F(ControlLoopTest, the_built_in_target_is_missed_where_one_wait_in_fifty_ta
   EXPECT_EQ(autogroup(), -20);
 }
 
+TEST_F(ControlLoopTest, acts_on_the_second_observation_that_is_over_the_target_by_far) {
+  start();
+  engine(50);
+  run(2s, 6us, 0.9);
+  run(config_.control.tick, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -10);
+  run(config_.control.tick, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -20);
+}
+
+TEST_F(ControlLoopTest, looks_at_the_machine_only_while_something_is_wrong_or_held) {
+  start();
+  engine(50);
+  run(2s, 6us, 0.9);
+  meters_.machine_reads = 0;
+  run(5s, 6us, 0.9);
+  EXPECT_EQ(meters_.machine_reads, 0);
+  run(1s, 2ms, 0.9);
+  EXPECT_EQ(meters_.machine_reads, 10);
+}
+
+TEST_F(ControlLoopTest, decides_nothing_while_the_machine_cannot_be_read) {
+  start();
+  const auto id = engine(50);
+  meters_.machine_fails = true;
+  run(2s, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -10);
+  EXPECT_EQ(state(id), "observing");
+  meters_.machine_fails = false;
+  run(300ms, 2ms, 0.9);
+  EXPECT_EQ(autogroup(), -20);
+}
+
 TEST_F(ControlLoopTest, a_thread_that_computes_is_on_target_while_only_short_work_interrupts_it) {
   start();
   const auto id = engine(50);

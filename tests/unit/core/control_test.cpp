@@ -296,38 +296,76 @@ TEST(Controller, of_any_history_changes_no_rung_too_often_and_holds_nothing_at_t
   }
 }
 
-TEST(ExceedanceTest, needs_three_in_a_row_after_a_good_past) {
+constexpr double kGood = 0.5;
+constexpr double kBad = 1.5;
+constexpr double kVeryBad = 5;
+
+ExceedanceTest after_a_good_past() {
   ExceedanceTest test;
-  for (int i = 0; i < 1000; ++i) test.add(false);
+  for (int i = 0; i < 1000; ++i) test.add(kGood, kTarget);
+  return test;
+}
+
+TEST(ExceedanceTest, needs_three_in_a_row_after_a_good_past) {
+  auto test = after_a_good_past();
   EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::meets);
-  test.add(true);
-  test.add(true);
+  test.add(kBad, kTarget);
+  test.add(kBad, kTarget);
   EXPECT_NE(test.verdict(), ExceedanceTest::Verdict::violates);
-  test.add(true);
+  test.add(kBad, kTarget);
   EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::violates);
+}
+
+TEST(ExceedanceTest, needs_two_that_exceed_by_far_even_with_a_good_one_between_them) {
+  auto test = after_a_good_past();
+  test.add(kVeryBad, kTarget);
+  EXPECT_NE(test.verdict(), ExceedanceTest::Verdict::violates);
+  test.add(kGood, kTarget);
+  EXPECT_NE(test.verdict(), ExceedanceTest::Verdict::violates);
+  test.add(kVeryBad, kTarget);
+  EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::violates);
+}
+
+TEST(ExceedanceTest, knows_since_when_it_is_different) {
+  auto test = after_a_good_past();
+  EXPECT_EQ(test.since_change(), 0U);
+  test.add(kBad, kTarget);
+  test.add(kGood, kTarget);
+  test.add(kBad, kTarget);
+  EXPECT_EQ(test.since_change(), 3U);
+  for (int i = 0; i < 10; ++i) test.add(kGood, kTarget);
+  EXPECT_EQ(test.since_change(), 0U);
 }
 
 TEST(ExceedanceTest, does_not_know_at_first) {
   ExceedanceTest test;
   EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::undecided);
-  for (int i = 0; i < 7; ++i) test.add(false);
+  for (int i = 0; i < 7; ++i) test.add(kGood, kTarget);
   EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::undecided);
-  test.add(false);
+  test.add(kGood, kTarget);
   EXPECT_EQ(test.verdict(), ExceedanceTest::Verdict::meets);
 }
 
-TEST(ExceedanceTest, rarely_takes_one_exceedance_in_twenty_for_a_violation) {
+/// Of 100,000 observations.
+int violations_seen(int bad_of_10000, double bad) {
   ExceedanceTest test;
   std::mt19937 random(5);
   int violations = 0;
   for (int i = 0; i < 100'000; ++i) {
-    test.add(random() % 20 == 0);
-    if (test.verdict() == ExceedanceTest::Verdict::violates) {
-      ++violations;
-      test.restart();
-    }
+    test.add(static_cast<int>(random() % 10'000) < bad_of_10000 ? bad : kGood, kTarget);
+    if (test.verdict() != ExceedanceTest::Verdict::violates) continue;
+    ++violations;
+    test.restart();
   }
-  EXPECT_LT(violations, 60);
+  return violations;
+}
+
+TEST(ExceedanceTest, rarely_takes_one_exceedance_in_twenty_for_a_violation) {
+  EXPECT_LT(violations_seen(500, kBad), 60);
+}
+
+TEST(ExceedanceTest, rarely_takes_one_in_a_thousand_by_far_for_a_violation) {
+  EXPECT_LT(violations_seen(10, kVeryBad), 10);
 }
 
 }  // namespace
