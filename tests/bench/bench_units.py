@@ -13,12 +13,11 @@ import statistics
 import subprocess
 import tempfile
 
+import contention
 import stage
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TREES = ("two units", "units in different slices")
 WAYS = ("alone", "unmanaged", "renice all", "by hand", "managed")
-ORACLE_GOAL, CUT_GOAL, FAIL_GOAL, LOSS_GOAL, WRITES_GOAL = 1.1, 0.17, 0.7, 0.05, 2
 START_UP_S, AROUND_S = 240, 20
 
 
@@ -36,7 +35,8 @@ def in_machine(chosen):
         limit = START_UP_S + runs * (chosen.seconds + AROUND_S)
         done = subprocess.run(
             [os.path.join(ROOT, "packaging", "vmtest"), "--backend", "qemu", "--timeout", str(limit),
-             "--copy", layer, "--include", beside, "--out", out, "--",
+             "--copy", layer, "--include", beside, "--include",
+             os.path.join(ROOT, "tests", "vm"), "--out", out, "--",
              os.path.join(here, "units_in_machine.sh"), str(chosen.seconds),
              str(chosen.repetitions), str(chosen.trees)],
             check=False, capture_output=True, text=True)
@@ -54,8 +54,8 @@ def figures_of(runs, seconds):
     def middle(key):
         return statistics.median(run[key] for run in runs)
 
-    edges = "–".join(str(round(edge(run["p99"] for run in runs))) for edge in (min, max))
-    return {"p50_us": round(middle("p50")), "p99_us": round(middle("p99")), "p99_spread_us": edges,
+    return {"p50_us": round(middle("p50")), "p99_us": round(middle("p99")),
+            "p99_spread_us": contention.spread(run["p99"] for run in runs),
             "wait_us": round(middle("wait_us"), 1), "missed": middle("missed"),
             "hogs_cpus": round(middle("hogs_us") / 1e6 / seconds, 2),
             "held": ", ".join(sorted({name for run in runs for name in run["held"]})) or "-"}
@@ -69,17 +69,16 @@ def goal_rows(tree, results, seconds):
     for key, what in (("p99", "p99"), ("wait_us", "mean wait for a CPU")):
         cut = middle("by hand", key) / middle("unmanaged", key)
         ratio = middle("managed", key) / middle("unmanaged", key)
-        rows.append(stage.row(f"{tree}: managed ÷ by hand, {what}", {}, ORACLE_GOAL,
+        rows.append(stage.row(f"{tree}: managed ÷ by hand, {what}", {},
+                              contention.ORACLE_GOAL,
                               middle("managed", key) / middle("by hand", key)))
-        name = f"{tree}: managed ÷ unmanaged, {what}"
-        rows.append(stage.row(name, {}, CUT_GOAL, ratio) if cut <= CUT_GOAL else
-                    {"name": name, "skipped": f"{ratio:.2f}, and {cut:.2f} by hand"})
-        rows.append(stage.row(f"{tree}: unmanaged ÷ renice all, {what} (it must fail)", {},
-                              1 / FAIL_GOAL, middle("unmanaged", key) / middle("renice all", key)))
-    rows.append(stage.row(f"{tree}: managed: CPU that the hogs lose", {}, LOSS_GOAL,
+        rows.append(contention.cut_row(f"{tree}: managed ÷ unmanaged, {what}", ratio, cut))
+        rows.append(contention.fail_row(tree, "renice all", what, middle("unmanaged", key)
+                                        / middle("renice all", key)))
+    rows.append(stage.row(f"{tree}: managed: CPU that the hogs lose", {}, contention.LOSS_GOAL,
                           1 - middle("managed", "hogs_us") / middle("unmanaged", "hogs_us")))
-    rows.append(stage.row(f"{tree}: managed: lever writes per second, steady", {}, WRITES_GOAL,
-                          middle("managed", "writes") / seconds))
+    rows.append(stage.row(f"{tree}: managed: lever writes per second, steady", {},
+                          contention.WRITES_GOAL, middle("managed", "writes") / seconds))
     return rows
 
 
@@ -87,7 +86,7 @@ def main():
     chosen = stage.arguments(__doc__.splitlines()[0], seconds=6, repetitions=3, trees=2)
     made = in_machine(chosen)
     sections = {}
-    for tree in TREES[: chosen.trees]:
+    for tree in contention.UNITS[: chosen.trees]:
         results = {way: [run for run in made if (run["tree"], run["way"]) == (tree, way)]
                    for way in WAYS}
         rows = [stage.row(f"{tree}: {way}", figures_of(runs, chosen.seconds))

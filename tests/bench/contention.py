@@ -19,6 +19,9 @@ SLICES = "units in different slices"
 UNITS = ("two units", SLICES)
 CPU_ROOT = "/sys/fs/cgroup/cpu"
 PERIOD_US, WORK_US = 2000, 100
+# At most: managed ÷ by hand, managed ÷ unmanaged, what renice may take away of unmanaged where nice
+# does not act, CPU that hogs lose, lever writes per second.
+ORACLE_GOAL, CUT_GOAL, FAIL_GOAL, LOSS_GOAL, WRITES_GOAL = 1.1, 0.17, 0.7, 0.05, 2
 # Each stops itself and waits for start().
 HOG = "kill -STOP $$; while :; do :; done"
 # The closed loop and nothing else: no lever is held before it asks for one. The loop waits 6 µs on
@@ -268,6 +271,23 @@ def quietest(once, most_foreign, attempts=3):
     return best
 
 
+def spread(values):
+    values = list(values)
+    return f"{round(min(values))}–{round(max(values))}"
+
+
+def cut_row(name, ratio, by_hand):
+    """That the managed loop is far below the unmanaged one; no goal where by hand is not."""
+    if by_hand <= CUT_GOAL:
+        return stage.row(name, {}, CUT_GOAL, ratio)
+    return {"name": name, "skipped": f"{ratio:.2f}, and {by_hand:.2f} by hand"}
+
+
+def fail_row(tree, way, what, ratio):
+    """The negative control: unmanaged ÷ a way that must not help."""
+    return stage.row(f"{tree}: unmanaged ÷ {way}, {what} (it must fail)", {}, 1 / FAIL_GOAL, ratio)
+
+
 def write(path, value):
     with open(path, "w", encoding="utf-8") as file:
         file.write(str(value))
@@ -301,13 +321,26 @@ def machine_s():
     return (sum(ticks) - ticks[3] - ticks[4]) / per_second, sum(ticks) / per_second
 
 
+def waits(pid):
+    """(waited for a CPU, in µs; times that one was given), all threads since they began."""
+    waited = given = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as file:
+            fields = file.read().split()
+        waited += int(fields[1]) / 1000
+        given += int(fields[2])
+    return waited, given
+
+
 class Usage:
-    """What the hogs got, and what share of the machine went to neither them nor the loop."""
+    """What the hogs got, what share of the machine went to neither them nor the loop, and how long
+    its threads waited for a CPU on average: of that, one run says more than of a p99."""
 
     def __init__(self, beside):
         self.beside = beside
         self.hogs, self.own = cpu_s(beside.hogs), cpu_s([beside.pid])
         self.busy, self.all = machine_s()
+        self.waited, self.given = waits(beside.pid)
 
     def end(self):
         hogs = cpu_s(self.beside.hogs) - self.hogs
@@ -315,7 +348,9 @@ class Usage:
         busy, everything = machine_s()
         span = everything - self.all
         foreign = (busy - self.busy - hogs - own) / span if span > 0 else 0
-        return {"hogs": hogs * os.cpu_count() / span if span > 0 else 0,
+        waited, given = waits(self.beside.pid)
+        return {"wait": (waited - self.waited) / max(1, given - self.given),
+                "hogs": hogs * os.cpu_count() / span if span > 0 else 0,
                 "foreign": max(0.0, foreign)}
 
 

@@ -11,6 +11,8 @@ seconds=$1 repetitions=$2 trees=$3
 settle=4 period_us=10000 work_us=500 hogs=4 limit=60
 out=$VM_OUT/units.jsonl
 
+# shellcheck source=tests/vm/units.sh
+. "$PWD/units.sh"
 fail() { echo "units_in_machine: $*" >&2; exit 1; }
 until_so() {  # WHAT COMMAND…
   local what=$1 end=$((SECONDS + limit))
@@ -20,20 +22,12 @@ until_so() {  # WHAT COMMAND…
     sleep 0.2
   done
 }
-property() { systemctl show --property "$2" --value "$1"; }
-start_unit() {  # NAME SLICE LINES…
-  local name=$1 slice=$2
-  shift 2
-  printf '%s\n' '[Service]' "Slice=$slice" "$@" > "/etc/systemd/system/$name.service"
-  systemctl daemon-reload
-  systemctl start "$name"
-}
 has_lines() { [ "$(wc -l < /run/loop.out)" -ge "$1" ]; }
 start_loop() {  # SLICE
   rm -f /run/loop.in /run/loop.out
   mkfifo /run/loop.in
   exec 7<> /run/loop.in
-  start_unit loop "$1" StandardInput=file:/run/loop.in StandardOutput=truncate:/run/loop.out \
+  start_service loop "$1" StandardInput=file:/run/loop.in StandardOutput=truncate:/run/loop.out \
     "ExecStart=$PWD/bench_dispatch_loop $period_us $work_us"
   until_so "the loop" has_lines 1
   pid=$(property loop MainPID)
@@ -43,7 +37,7 @@ threads() { ls "/proc/$pid/task"; }
 waits() { cat "/proc/$pid"/task/*/schedstat | awk '{ wait += $2; times += $3 } END { print wait, times }'; }
 hogs_used() {
   systemctl -q is-active hogs || { echo 0; return; }
-  sed -n 's/^usage_usec //p' "/sys/fs/cgroup$(property hogs ControlGroup)/cpu.stat"
+  cpu_used hogs
 }
 renice_all() { threads | xargs renice -n "$1" -p > /dev/null; }
 told() {  # how often the loop of the daemon changed a lever of it
@@ -74,7 +68,7 @@ measure() {  # TREE WAY LOOP-SLICE HOGS-SLICE DECIDES
   treat "$2" "$5"
   sleep 1
   if [ "$2" != alone ]; then
-    start_unit hogs "$4" "ExecStart=/bin/sh -c 'for i in $(seq -s ' ' $hogs); do sh -c \"while :; do :; done\" & done; wait'"
+    start_unit hogs "$4" /bin/sh -c "'for i in $(seq -s ' ' $hogs); do sh -c \"while :; do :; done\" & done; wait'"
   fi
   sleep $settle
   [ "$2" != managed ] || changes=$(told)
@@ -101,9 +95,7 @@ measure() {  # TREE WAY LOOP-SLICE HOGS-SLICE DECIDES
   tail -n 1 "$out"
 }
 
-systemd-sysusers
-systemctl daemon-reload
-systemctl reload dbus
+make_known
 systemctl start apuschedd
 for _ in $(seq "$repetitions"); do
   for way in alone unmanaged 'renice all' 'by hand' managed; do

@@ -5,14 +5,12 @@
 # unit decides against what lies in the same slice, another slice included; between two slices the
 # slices' weights decide, whatever their units have.
 
-used() { sed -n 's/^usage_usec //p' "/sys/fs/cgroup$(property "$1" ControlGroup)/cpu.stat"; }
-
 # CPU time of the first unit in hundredths of the second one's, once both had two seconds more.
 share() {
   local first=$1 second=$2 a b
-  a=$(used "$first") b=$(used "$second")
-  until [ $(($(used "$first") + $(used "$second") - a - b)) -gt 2000000 ]; do sleep 0.2; done
-  a=$(($(used "$first") - a)) b=$(($(used "$second") - b))
+  a=$(cpu_used "$first") b=$(cpu_used "$second")
+  until [ $(($(cpu_used "$first") + $(cpu_used "$second") - a - b)) -gt 2000000 ]; do sleep 0.2; done
+  a=$(($(cpu_used "$first") - a)) b=$(($(cpu_used "$second") - b))
   echo $((a * 100 / (b > 0 ? b : 1)))
 }
 share_between() {

@@ -6,6 +6,8 @@
 set -u
 checks=0 failures=0
 here=$PWD
+# shellcheck source=tests/vm/units.sh
+. "$here/units.sh"
 
 # check "what should be true" COMMAND…
 check() {
@@ -38,7 +40,6 @@ says() {
   [[ $text == *"$wanted"* ]] || { echo "no '$wanted' in: $text"; return 1; }
 }
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2'"; return 1; }; }
-property() { systemctl show --property "$2" --value "$1"; }
 property_is() { is "$(property "$1" "$2")" "$3"; }
 # ps(1) has no nice value for a process of SCHED_IDLE.
 nice_of() { cut -d ' ' -f 19 "/proc/$1/stat"; }
@@ -49,18 +50,10 @@ outcome_is() {  # PID LEVER OUTCOME
     '.processes[] | select(.pid == $pid).levers[$lever].outcome')" "$3"
 }
 as_nobody() { runuser -u nobody -- "$@"; }
-# A service with a unit file, as packages bring them.
-start_unit() {  # NAME SLICE COMMAND…
-  printf '[Service]\nSlice=%s\nExecStart=%s\n' "$2" "${*:3}" > "/etc/systemd/system/$1.service"
-  systemctl daemon-reload
-  systemctl start "$1"
-}
 no_drop_in() { is "$(ls "/run/systemd/system.control/$1.service.d" 2> /dev/null)" ""; }
 
 set_up() {
-  systemd-sysusers
-  systemctl daemon-reload
-  systemctl reload dbus
+  make_known
   check "systemd finds nothing wrong with the unit" unit_is_clean
   check "the helper's user may use the GPU" says render id -nG apusched-gpu
 }
