@@ -48,6 +48,14 @@ TEST(Controller, does_not_take_a_lever_that_hides_contention_for_its_end) {
   EXPECT_EQ(plant.changes, 1);
 }
 
+TEST(Controller, compares_with_what_it_was_since_contention_began) {
+  Plant plant({lever("weight", 0.3)});
+  plant.run(5s, 0);
+  plant.run(2s, 0.5);
+  EXPECT_EQ(plant.count(What::undone), 0U);
+  EXPECT_EQ(plant.count(What::kept, "weight"), 1U);
+}
+
 TEST(Controller, climbs_until_the_target_is_met) {
   Plant plant({lever("weight", 0.7), lever("priority", 0.7), lever("mask", 0.9)});
   plant.run(10s, 0.9);
