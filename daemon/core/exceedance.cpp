@@ -20,7 +20,7 @@ constexpr double kFar = 4;
 /// ln(99): either verdict is wrong once in a hundred times.
 constexpr double kBound = 4.59511985013459;
 /// However good the past was, one exceedance makes up for it.
-constexpr double kLeast = -kExceeds;
+constexpr double kLowestAlarm = -kExceeds;
 
 }  // namespace
 
@@ -28,9 +28,9 @@ void ExceedanceTest::add(double observation, double target) {
   double step = kWithin;
   if (observation > target) step = observation > kFar * target ? kExceedsByFar : kExceeds;
   ++observations_;
-  alarm_ = std::clamp(alarm_ + step, kLeast, kBound);
+  alarm_ = std::clamp(alarm_ + step, kLowestAlarm, kBound);
   ease_ = std::clamp(ease_ + step, -kBound, 0.0);
-  since_change_ = alarm_ <= kLeast ? 0 : since_change_ + 1;
+  since_change_ = alarm_ <= kLowestAlarm ? 0 : since_change_ + 1;
 }
 
 ExceedanceTest::Verdict ExceedanceTest::verdict() const {
